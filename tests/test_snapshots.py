@@ -167,6 +167,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.not_installed("a PostgreSQL store", "postgres"),
     errors.sqlite_too_old("3.40.1"),
     errors.backup_unreadable("memory.db", "there is no such file"),
+    errors.foreign_store("theirs.db", "its tables are not those that Limpet makes"),
     errors.backup_damaged("memory.db", "checksums: note 'note_1' of project 'home'"),
     errors.store_not_empty("postgresql://db"),
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from limpet import errors
@@ -281,11 +281,14 @@ class Limpet:
 
     # --- for people who look after it ---------------------------------------------------------------------------------
 
-    def export_lines(self, *, outputs: bool = True) -> Iterator[str]:
+    def export_lines(self, *, outputs: bool = True) -> Generator[str]:
         return export.export_lines(self.context(), outputs=outputs)
 
-    def import_lines(self, lines: Iterable[str], *, merge: bool = False, masking: Masking | None = None) -> int:
-        return export.import_lines(self.context(by="import/file", masking=masking), lines, merge=merge)
+    def import_lines(
+        self, lines: Iterable[str], *, merge: bool = False, exact: bool = True, masking: Masking | None = None
+    ) -> int:
+        """Read an export. Not `exact`: as data of somebody else, without pins and seals."""
+        return export.import_lines(self.context(by="import/file", masking=masking), lines, merge=merge, exact=exact)
 
     def backup(self, target: str, progress: Progress = no_progress) -> tuple[Finding, ...]:
         """The whole store, with all its projects, as a file that is itself a store. Returns what its check found."""

@@ -378,6 +378,9 @@ store_spread = StoreProblem.says(
 backup_unreadable = BadInput.says(
     "{path} cannot be read as a backup: {why}. Nothing was restored; name a file that `limpet backup` made."
 )
+foreign_store = BadInput.says(
+    "{path} cannot be taken in: {why}. Nothing was imported; name the file of a store that Limpet wrote."
+)
 backup_damaged = StoreDamaged.says(
     "{path} is not as it was written: {what}. Nothing was restored; take another backup. What is intact in this one "
     "can be read where it is, with --store."

@@ -93,6 +93,9 @@ WAL_SCARCE_BYTES = 80 << 20  # with less space on the disk, the log is kept shor
 WAL_SCARCE_PAGES = 250  # 1 MB: less than the reserve, which must hold what the database grows by
 WAL_KEEP_BYTES = 20 << 20  # what the log file shrinks to after that; shrinking it every time would cost an fsync
 IMPORT_LINE_MAX_BYTES = 8 << 20  # one line of an import: the longest entry many times over
+IMPORT_AHEAD_MS = 7 * 86_400_000  # how late a time in an import may be: another machine's clock may be ahead
+IMPORT_CHANGES_MAX = 10**12  # versions and changes in an import: a thousand each second for thirty years
+IMPORT_DIGITS = 15  # of a time in a key: more are beyond every time, and slow to read
 
 # Outputs
 OUTPUT_MAX_BYTES = 64 << 20  # one output; more does not fit the memory of small machines several times over

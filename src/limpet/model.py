@@ -45,6 +45,7 @@ TOOL, FILE, IMPORT, AGENT, PERSON = ORIGINS = ("tool", "file", "import", "agent"
 
 EMPTY: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS = 253_402_300_799_999  # the end of the year 9999: later times cannot be written as a date
 
 
 class Scope(NamedTuple):
@@ -305,7 +306,26 @@ def trusted(origin: str) -> bool:
 
 
 def moment(ms: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=ms)
+    return _EPOCH + timedelta(milliseconds=max(0, min(ms, _LAST_MS)))
+
+
+# A stored record of another shape, of a damaged import or a later version, must not fail every read of its neighbours.
+
+
+def text_or(value: Any, default: str = "") -> str:
+    return value if isinstance(value, str) else default
+
+
+def number_or(value: Any, default: int = 0) -> int:
+    return value if type(value) is int else default
+
+
+def number_or_none(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def texts_of(value: Any) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, (list, tuple)) else ()
 
 
 def iso(when: datetime | int) -> str:
@@ -341,24 +361,24 @@ def as_handoff(entry: Entry) -> Handoff:
     extra = entry.extra
     return Handoff(
         entry.content,
-        extra.get("line", entry.key),  # the key of those that earlier versions wrote is the line
+        text_or(extra.get("line"), entry.key),  # the key of those that earlier versions wrote is the line
         entry.session,
-        moment(extra["written_at"]),
-        extra.get("used_by"),
+        moment(number_or(extra.get("written_at"), entry.updated_at)),
+        text_or(extra.get("used_by")) or None,
         entry.origin,
         entry.key,
         bool(extra.get("draft")),
-        tuple(extra.get("shown_to", ())),
+        texts_of(extra.get("shown_to")),
     )
 
 
 def as_session(entry: Entry) -> SessionInfo:
-    archived = entry.extra.get("archived_at")
+    archived = number_or_none(entry.extra.get("archived_at"))
     return SessionInfo(
         entry.key,
         entry.content,
         entry.session,
-        entry.extra.get("outcome") or ("archived" if entry.done else "active"),
+        text_or(entry.extra.get("outcome")) or ("archived" if entry.done else "active"),
         moment(entry.created_at),
         None if archived is None else moment(archived),
     )

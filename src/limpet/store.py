@@ -151,8 +151,17 @@ class Entries(Protocol):
         increasing within the project even if the clock goes back. The session named in the stamp is created if need be.
         """
 
-    def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
-        """Edits by kind and key, in order, all or none, each with its event."""
+    def edit_all(
+        self,
+        scope: Scope,
+        edits: Sequence[tuple[str, str, Decide]],
+        stamp: Stamp,
+        incoming: Iterable[Incoming] | None = None,
+    ) -> tuple[Change, ...]:
+        """Edits by kind and key, in order, all or none, each with its event.
+
+        The outputs of `incoming` are imported in the same transaction, before the entries that cite them.
+        """
 
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
         """Add entries by key, all or none, without events. Conflict when one of the keys is taken.

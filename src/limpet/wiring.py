@@ -106,6 +106,12 @@ def choose_store(
     return store
 
 
+def open_foreign(path: str) -> Store:
+    """A copy of a store that may come from anybody, to be read."""
+    store: Store = resolve("stores.sqlite.backup:open_foreign")(path)
+    return store
+
+
 def choose_embeddings() -> EmbeddingIndex | None:
     """The embedding model, where its extra is installed. Called at the first question."""
     try:

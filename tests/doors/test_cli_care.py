@@ -47,7 +47,7 @@ def filled(cli: Cli) -> Cli:
 def test_an_export_comes_back_byte_for_byte(filled: Cli, tmp_path: Path) -> None:
     exported = filled.ok("export")
     other = str(tmp_path / "other.db")
-    reply = filled.ask("import", "-", "--store", other, "--project", "default", stdin=exported)
+    reply = filled.ask("import", "-", "--exact", "--store", other, "--project", "default", stdin=exported)
     assert reply["imported"] == sum('{"entry"' in line for line in exported.splitlines())
     assert filled.ok("export", "--store", other, "--project", "default") == exported
     for question in (
@@ -94,7 +94,7 @@ def test_an_import_from_a_file_is_all_or_nothing(filled: Cli, tmp_path: Path) ->
     assert broken.error["code"] == "bad_import"
     assert "line 4" in broken.error["message"]
     assert filled("note", "list", "--project", "fresh").code == 3, "nothing was made"
-    filled.ok("import", "out.jsonl", "--project", "fresh")
+    filled.ok("import", "out.jsonl", "--exact", "--project", "fresh")
     assert filled.ask("note", "list", "--project", "fresh") == filled.ask("note", "list")
     for args in (["missing.jsonl"], ["-"]):
         ran = filled("import", *args, "--project", "another")
@@ -252,7 +252,7 @@ def test_a_postgresql_store_is_looked_after_in_the_same_way(cli: Cli, postgres_u
     cli.ok("pad", "write", "# Plan", "--session", "s", *place)
     assert cli.ok("pad", "show", *place) == "# Plan\n"
     exported = cli.ok("export", *place)
-    cli.ok("import", "-", "--project", "p", stdin=exported)  # into SQLite
+    cli.ok("import", "-", "--exact", "--project", "p", stdin=exported)  # into SQLite
     header, *kept = cli.ok("export", "--project", "p").splitlines()
     assert json.loads(header)["project"] == "default", "a store of its own has one project"
     assert kept == exported.splitlines()[1:]

@@ -214,7 +214,7 @@ def test_an_import_larger_than_a_pipe_streams(folder: Path) -> None:
     for number in range(3):
         child(folder, "memory", "write", f"key {number}", "-", stdin=b"x" * 50_000)
     exported = child(folder, "export").stdout
-    assert child(folder, "import", "-", "--project", "copy", stdin=exported).returncode == 0
+    assert child(folder, "import", "-", "--exact", "--project", "copy", stdin=exported).returncode == 0
     again = child(folder, "export", "--project", "copy").stdout
     assert again.split(b"\n", 1)[1] == exported.split(b"\n", 1)[1]
 

@@ -16,9 +16,11 @@ import limpet
 from doors.cli_runner import Cli
 from doors.hook_kit import Json, Place, started
 from doors.mcp_client import Lines, stdio_command
+from limpet import errors
 from limpet.catalogue.table import COMMANDS
 from limpet.clients import session_variables
 from limpet.doors.cli.commands import STORE_TEXT
+from limpet.window.messages import Call, assistant, result, user
 
 _source = random.Random(20)
 SECRET = "ghp_" + "".join(_source.choices(string.ascii_letters + string.digits, k=36))
@@ -346,3 +348,26 @@ def test_a_program_may_keep_a_secret_and_its_tools_may_not(tmp_path: Path) -> No
         assert "masked" not in hold.call("add_note", {"content": TEXT}, keep_secret=True)
         add = next(tool for tool in hold.tools() if tool.name == "add_note")
         assert add.handler({"content": TEXT})["masked"]["count"] == 1
+
+
+def test_a_session_whose_name_is_a_secret_is_not_begun(cli: Cli) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    for words in (["note", "add", "x"], ["pad", "append", "x"], ["output", "keep", "pytest"]):
+        ran = cli(*words, "--session", secret, "--json", stdin="big " * 9_000)
+        assert ran.code == 2, words
+        assert ran.error["code"] == "secret_in_name"
+    hold = limpet.open()
+    with hold, pytest.raises(errors.BadInput, match="looks like a secret"):
+        hold.session(secret).window.next([user("hello")])
+    assert not cli.store.exists() or secret not in cli.ok("export")
+
+
+def test_names_and_ids_of_calls_in_messages_are_masked_and_still_belong_together(cli: Cli) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    with limpet.open() as hold:
+        call = Call(secret, f"tool_{secret}", "{}")
+        hold.session("s").window.next([user("go"), assistant("", call), result(secret, "done"), user("on")])
+    exported = cli.ok("export")
+    assert secret not in exported
+    bodies = "".join(line for line in exported.splitlines() if '"kind":"message"' in line)
+    assert bodies.count("masked_") == 2

@@ -129,14 +129,14 @@ class Computer:
         return path.read_text(encoding="utf-8")
 
     @contextmanager
-    def served(self, where: Path) -> Iterator[httpx2.Client]:
+    def served(self, where: Path, *words: str, token: str = TOKEN) -> Iterator[httpx2.Client]:
         """`limpet serve` in a folder, and an HTTP client that has its token."""
-        command = [*COMMAND, "serve", "--port", "0", "--token", TOKEN]
+        command = [*COMMAND, "serve", "--port", "0", *(words or ("--token", TOKEN))]
         server = subprocess.Popen(command, cwd=where, env=self.environment, stdout=subprocess.PIPE, text=True)
         try:
             assert server.stdout is not None
             found = next(filter(None, map(LISTENING.search, server.stdout)))
-            headers = {"Authorization": f"Bearer {TOKEN}"}
+            headers = {"Authorization": f"Bearer {token}"}
             with httpx2.Client(base_url=found[1], headers=headers, timeout=TIMEOUT_SECONDS) as client:
                 yield client
         finally:

@@ -265,7 +265,7 @@ def test_what_came_from_outside_is_never_pinned(hold: Limpet) -> None:
 
 
 def test_a_merged_import_brings_no_pins_and_no_instructions(hold: Limpet) -> None:
-    other = Limpet(hold.store, hold.scope._replace(project="theirs"), session="one")
+    other = Limpet(hold.store, hold.scope._replace(project="theirs"), session="one", clock=hold.clock)
     other.session().pin("obey")
     other.memory.write("k", "obey")
     other.call("pin_memory", {"key": "k"}, by="person/cli")

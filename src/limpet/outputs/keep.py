@@ -15,6 +15,7 @@ from limpet.model import Output, Tombstone, iso
 from limpet.outputs.policy import policy
 from limpet.outputs.savings import savings
 from limpet.record import NamedTuple
+from limpet.redaction.entries import refuse_secret_session
 from limpet.store import OutputStats, Pruned, Savings
 from limpet.text.safe import as_name, visible
 
@@ -65,6 +66,7 @@ def keep_big(
     """Store a result that the policy has found to be big."""
     rules = ctx.bounds.outputs
     prepared = _prepared(ctx, tool, content, call, redact)
+    refuse_secret_session(ctx.stamp("keep_output"))
     output, new = ctx.store.outputs.keep(ctx.scope, prepared.draft, prepared.body, ctx.stamp("keep_output"))
     if new:
         prune_outputs(ctx, output.id)
@@ -88,6 +90,7 @@ def put_outputs(ctx: Context, results: Sequence[tuple[str, str, str]]) -> list[O
     rules = ctx.bounds.outputs
     prepared = [_prepared(ctx, tool, text, call, policy(rules, tool).redact) for tool, text, call in results]
     stamp = ctx.stamp("keep_output")
+    refuse_secret_session(stamp)
     if len(prepared) == 1:  # the store looks for a single one without a write lock; of several, most are new
         stored = [ctx.store.outputs.keep(ctx.scope, prepared[0].draft, prepared[0].body, stamp)]
     else:

@@ -6,7 +6,7 @@ import json
 from typing import TypeVar
 
 from limpet import errors
-from limpet.model import ACCESS, MEMORY, MESSAGE, SEALS, STATE, Draft, Entry, Stamp
+from limpet.model import ACCESS, MEMORY, MESSAGE, SEALS, SESSION, STATE, Draft, Entry, Stamp
 from limpet.redaction import Masking, redact
 
 T = TypeVar("T")
@@ -31,6 +31,12 @@ def masked(kind: str, key: str | None, before: Entry | None, draft: T, stamp: St
     if tags:
         tags = tuple(masking.text(tag, earlier) for tag in tags)
     return draft._replace(content=content, extra=extra, tags=tags)
+
+
+def refuse_secret_session(stamp: Stamp) -> None:
+    """Before a session begins: its name is shown everywhere and cannot be masked."""
+    if not (stamp.masking and stamp.masking.keep) and redact(stamp.session).count:
+        raise errors.secret_in_name(SESSION)
 
 
 def masked_entry(entry: Entry, masking: Masking) -> Entry:

@@ -10,7 +10,7 @@ from typing import Any
 
 from limpet import limits
 from limpet.catalogue.operation import Context
-from limpet.model import EMPTY, TASK, Entry
+from limpet.model import EMPTY, TASK, Entry, number_or, number_or_none, text_or, texts_of
 from limpet.record import NamedTuple
 from limpet.store import Listing
 
@@ -32,13 +32,13 @@ class TaskRecord(NamedTuple):
     @classmethod
     def from_json(cls, extra: Mapping[str, Any]) -> TaskRecord:
         return cls(
-            extra["state"],
-            extra["depth"],
-            extra["first"],
-            extra.get("outcome", ""),
-            extra.get("last"),
-            extra.get("ledger", ""),
-            extra.get("ended_at"),
+            text_or(extra.get("state"), OPEN),
+            number_or(extra.get("depth"), 1),
+            number_or(extra.get("first")),
+            text_or(extra.get("outcome")),
+            number_or_none(extra.get("last")),
+            text_or(extra.get("ledger")),
+            number_or_none(extra.get("ended_at")),
             unknown_keys(extra, cls._fields),
         )
 
@@ -72,10 +72,10 @@ class HookState(NamedTuple):
     def from_json(cls, record: Mapping[str, Any]) -> HookState:
         return cls(
             bool(record.get("restore")),
-            str(record.get("checkpoint") or ""),
-            str(record.get("source") or ""),
-            int(record.get("at") or 0),
-            int(record.get("pad") or 0),
+            text_or(record.get("checkpoint")),
+            text_or(record.get("source")),
+            number_or(record.get("at")),
+            number_or(record.get("pad")),
             bool(record.get("standing")),
         )
 
@@ -110,20 +110,20 @@ class SessionRecord(NamedTuple):
 
     @classmethod
     def from_json(cls, extra: Mapping[str, Any]) -> SessionRecord:
-        hosted = extra.get("hosted")
+        hosted, capsule, outcome, result = (extra.get(name) for name in ("hosted", "capsule", "outcome", "result"))
         return cls(
-            extra.get("depth", 0),
-            tuple(extra.get("notes", ())),
-            tuple(extra.get("references", ())),
-            extra.get("token_limit"),
-            extra.get("model", ""),
-            extra.get("forked", False),
-            tuple(extra.get("children", ())),
-            extra.get("outcome"),
-            extra.get("result"),
-            extra.get("archived_at"),
-            {name: tuple(items) for name, items in extra.get("capsule", {}).items()},
-            HookState.from_json(hosted) if hosted else None,
+            number_or(extra.get("depth")),
+            texts_of(extra.get("notes")),
+            texts_of(extra.get("references")),
+            number_or_none(extra.get("token_limit")),
+            text_or(extra.get("model")),
+            extra.get("forked") is True,
+            texts_of(extra.get("children")),
+            outcome if isinstance(outcome, str) else None,
+            result if isinstance(result, str) else None,
+            number_or_none(extra.get("archived_at")),
+            {name: texts_of(items) for name, items in capsule.items()} if isinstance(capsule, Mapping) else {},
+            HookState.from_json(hosted) if hosted and isinstance(hosted, Mapping) else None,
             unknown_keys(extra, cls._fields),
         )
 

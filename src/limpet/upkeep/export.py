@@ -14,18 +14,20 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from itertools import islice
 from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import INTEGER_MAX, Context, Json, storable
-from limpet.model import KINDS, MESSAGE, NOTE, Draft, Entry, Output, Tombstone
+from limpet.model import IMPORT, KINDS, MESSAGE, SEALS, SESSION, Draft, Entry, Output, Tombstone, lowest
 from limpet.outputs.prepare import prepare
 from limpet.redaction import Masking, redact
 from limpet.redaction.entries import masked_entry
 from limpet.store import Decide, Incoming, IncomingOutput, IncomingTombstone, entry_from, to_json
 from limpet.stores.shared import chunks
+from limpet.upkeep.incoming import ImportRules
 from limpet.window import transcript
 
 FORMAT = 1
@@ -56,7 +58,7 @@ _EVENT_TYPES = {
 }
 
 
-def export_lines(ctx: Context, *, outputs: bool = True) -> Iterator[str]:
+def export_lines(ctx: Context, *, outputs: bool = True) -> Generator[str]:
     """The project as lines, without line ends."""
     yield to_json({"limpet": FORMAT, "project": ctx.scope.project})
     for kind, record in ctx.store.entries.dump(ctx.scope):
@@ -66,15 +68,18 @@ def export_lines(ctx: Context, *, outputs: bool = True) -> Iterator[str]:
         yield to_json(record)
 
 
-def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> int:
-    """Read an export. An empty project becomes exactly what was exported, with its history.
+def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False, exact: bool = True) -> int:
+    """Read an export. An empty project becomes what was exported, with its history.
+
+    With `exact` it speaks with the same voice: what people and agents wrote is theirs, pins and seals count. Without it
+    everything is data that was imported, as in a merge.
 
     With `merge`, entries are added to the project as new changes. Equal entries are skipped, and an entry that differs
     from that of the project stops the import before anything is written.
     """
     with ImportSpool() as read, ImportSpool() as clean:
         waiting = read
-        entries, events = _parse(lines, waiting)
+        entries, events = _parse(lines, waiting, ImportRules.at(ctx.now))
         if ctx.masking is None or not ctx.masking.keep:
             masking = ctx.masking or Masking()
             if read.count:
@@ -84,41 +89,91 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> 
                 events = [_renamed_event(event, renamed) for event in events]
             entries = [_masked(entry, masking) for entry in entries]
             events = [_masked_event(event, masking) for event in events]
+        if merge or not exact:
+            entries = [_as_data(entry) for entry in entries if entry.kind != SEALS]
+            events = [_event_as_data(event) for event in events if event["kind"] != SEALS]
         if merge:
             return _merge(ctx, entries, waiting)
         return ctx.store.load(ctx.scope, entries, events, waiting.arriving())
 
 
+def _as_data(entry: Entry) -> Entry:
+    return entry._replace(origin=lowest(entry.origin, IMPORT), pinned=False)
+
+
+def _event_as_data(event: dict[str, Any]) -> dict[str, Any]:
+    before = event["before"]
+    return {**event, "by": f"{IMPORT}/{event['by']}", "before": before and _as_data(Entry(**before))._asdict()}
+
+
 def _merge(ctx: Context, entries: list[Entry], waiting: ImportSpool) -> int:
-    new = []
-    for entry in entries:
-        present = ctx.store.entries.read(ctx.scope, entry.kind, entry.key)
-        if present is None:
-            new.append(entry)
-        elif (present.content, present.tags, present.done) != (entry.content, entry.tags, entry.done):
-            raise errors.import_conflict(entry.kind, entry.key)
-    if waiting.count:
-        ctx.store.outputs.add(ctx.scope, waiting.arriving())  # first, so that entries do not cite missing outputs
-    for entry in new:
-        # The project's clock moves past an imported id, so that the store does not mint it again.
-        number = entry.key.rpartition("_")[2]
-        now = max(ctx.now, int(number) if entry.kind == NOTE and number.isdecimal() else 0)
-        ctx.store.entries.edit(ctx.scope, entry.kind, entry.key, _adding(entry), ctx.stamp("import")._replace(now=now))
+    """Add what is new, in one transaction. A conflict is found before the first write, and once more inside of it."""
+    new = [
+        entry
+        for entry in entries
+        if not _is_present(ctx, ctx.store.entries.read(ctx.scope, entry.kind, entry.key), entry)
+    ]
+    # Sessions come first: the change that adds the first entry begins the session of the import, if there is none.
+    new.sort(key=lambda entry: entry.kind != SESSION)
+    # The project's clock stays as it is: the store mints no id that is taken, also not one that is ahead of it.
+    edits = [(entry.kind, entry.key, _adding(ctx, entry)) for entry in new]
+    if not edits:
+        ctx.store.outputs.add(ctx.scope, waiting.arriving())
+        return 0
+    incoming = waiting.arriving() if waiting.count else None
+    ctx.store.entries.edit_all(ctx.scope, edits, ctx.stamp("import"), incoming)
     return len(new)
 
 
-def _adding(entry: Entry) -> Decide:
+def _is_present(ctx: Context, present: Entry | None, entry: Entry) -> bool:
+    """Whether the project has the entry. Another one of that name is a conflict.
+
+    A session says who worked on what: one without a task stands for any, and so does that of the import itself.
+    """
+    if present is None:
+        return False
+    same = (present.content, present.tags, present.done) == (entry.content, entry.tags, entry.done)
+    alike = entry.kind == SESSION and (entry.key == ctx.session or not (present.content and entry.content))
+    if not same and not alike:
+        raise errors.import_conflict(entry.kind, entry.key)
+    return True
+
+
+def _adding(ctx: Context, entry: Entry) -> Decide:
     draft = Draft(entry.content, entry.session, entry.tags, entry.done, False, entry.extra)
-
-    def decide(before: Entry | None) -> Draft:
-        if before is not None:
-            raise errors.import_conflict(entry.kind, entry.key)
-        return draft
-
-    return decide
+    return lambda before: None if _is_present(ctx, before, entry) else draft
 
 
-def _parse(lines: Iterable[str], waiting: ImportSpool) -> tuple[list[Entry], list[dict[str, Any]]]:
+def several(exports: Iterable[Generator[str]]) -> Generator[str]:
+    """Exports of several projects as one, for a merge: without their changes, and with everything once."""
+    names: dict[tuple[str, str], Any] = {}
+    yield to_json({"limpet": FORMAT})
+    for export in exports:
+        is_new = True
+        with closing(export):  # now, and not when it is collected: the store may be closed by then
+            for line in islice(export, 1, None):
+                ((what, record),) = json.loads(line).items()
+                if what == "event":
+                    continue
+                if what == "entry":
+                    is_new = _is_first(names, (record["kind"], record["key"]), record)
+                elif what != "chunk":  # chunks follow their output, and go where it goes
+                    is_new = names.setdefault(("output", record["id"]), record) is record
+                if is_new:
+                    yield line
+
+
+def _is_first(names: dict[tuple[str, str], Any], name: tuple[str, str], record: Json) -> bool:
+    text = record["content"], record["tags"], record["done"]
+    earlier = names.setdefault(name, text)
+    if earlier is text:
+        return True
+    if earlier != text and name[0] != SESSION:
+        raise errors.import_conflict(*name)
+    return False
+
+
+def _parse(lines: Iterable[str], waiting: ImportSpool, rules: ImportRules) -> tuple[list[Entry], list[dict[str, Any]]]:
     """Entries and changes. Outputs may not fit into memory, so `waiting` spools their lines."""
     entries: list[Entry] = []
     events: list[dict[str, Any]] = []
@@ -130,12 +185,12 @@ def _parse(lines: Iterable[str], waiting: ImportSpool) -> tuple[list[Entry], lis
             if record.get("limpet") != FORMAT:
                 raise errors.bad_import(1, f"it must be the header of an export of format {FORMAT}")
         elif record.keys() & OUTPUT_RECORDS:
-            waiting.add(number, line, record)
+            waiting.add(number, line, record, rules)
         elif "entry" in record:
-            entries.append(_entry(number, record["entry"]))
+            entries.append(_entry(number, record["entry"], rules))
             _once(number, names, entries[-1][:2])
         elif "event" in record:
-            events.append(_event(number, record["event"]))
+            events.append(_event(number, record["event"], rules))
             _once(number, names, (events[-1]["seq"],))
             _once(number, names, tuple(events[-1][name] for name in ("kind", "key", "version")))
         else:
@@ -263,19 +318,22 @@ def _object(number: int, line: str) -> dict[str, Any]:
     return record
 
 
-def _entry(number: int, record: object) -> Entry:
+def _entry(number: int, record: object, rules: ImportRules) -> Entry:
     fields = _typed(number, record, _ENTRY_TYPES)
     if fields["kind"] not in KINDS:
         raise errors.bad_import(number, f"its kind {errors.quoted(fields['kind'])} is not known")
     if not all(isinstance(tag, str) for tag in fields["tags"]):
         raise errors.bad_import(number, "its tags are not all strings")
-    return entry_from(fields)
+    entry = entry_from(fields)
+    rules.entry(number, entry)
+    return entry
 
 
-def _event(number: int, record: object) -> dict[str, Any]:
+def _event(number: int, record: object, rules: ImportRules) -> dict[str, Any]:
     fields = _typed(number, record, _EVENT_TYPES)
+    rules.event(number, fields)
     before = fields.get("before")
-    return fields | {"before": None if before is None else _entry(number, before)._asdict()}
+    return fields | {"before": None if before is None else _entry(number, before, rules)._asdict()}
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------
@@ -320,13 +378,14 @@ class ImportSpool:
     def __exit__(self, *exception: object) -> None:
         self._file.close()
 
-    def add(self, number: int, line: str, record: Mapping[str, Any]) -> None:
+    def add(self, number: int, line: str, record: Mapping[str, Any], rules: ImportRules) -> None:
         if "chunk" in record:
             self._chunk(number, _typed(number, record["chunk"], _CHUNK_TYPES))
         else:
             self.finish(number)
             kind, types = ("output", _OUTPUT_TYPES) if "output" in record else ("tombstone", _TOMBSTONE_TYPES)
             fields = _typed(number, record[kind], types)
+            rules.output(number, fields)
             if fields["id"] in self._ids:
                 raise errors.bad_import(number, "it says again what an earlier line said")
             self._ids.add(fields["id"])

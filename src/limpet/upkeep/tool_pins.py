@@ -75,17 +75,35 @@ def see_tools(
             return Draft(name, extra=_updated_extra(before, fingerprints))
 
         entry = ctx.store.entries.edit(ctx.scope, SEALS, name, decide, ctx.stamp("see_tools")).entry
-    return tuple(_pin(tool, entry.extra["tools"][tool]) for tool in fingerprints)
+    records = _records(entry)
+    return tuple(_pin(tool, records[tool]) for tool in fingerprints)
 
 
 def _updated_extra(before: Entry | None, fingerprints: Mapping[str, Json]) -> Json:
     """The `extra` of a server's entry after it listed these tools."""
     if before is None:
         return {"tools": {tool: {"seal": digest, "seen": digest} for tool, digest in fingerprints.items()}}
-    tools = dict(before.extra["tools"])
+    tools = _records(before)
     for tool, digest in fingerprints.items():
         tools[tool] = {"seal": tools[tool]["seal"] if tool in tools else None, "seen": digest}
     return {"tools": tools}
+
+
+def _records(entry: Entry) -> dict[str, Json]:
+    """What is stored of each tool. A record of another shape seals nothing: its tool is as good as new."""
+    tools = entry.extra.get("tools")
+    return {tool: record for tool, record in tools.items() if _is_record(record)} if isinstance(tools, dict) else {}
+
+
+def _is_record(record: Any) -> bool:
+    try:
+        return _is_fingerprint(record["seen"]) and (record["seal"] is None or _is_fingerprint(record["seal"]))
+    except (KeyError, TypeError):
+        return False
+
+
+def _is_fingerprint(digest: Any) -> bool:
+    return isinstance(digest["sha256"], str) and isinstance(digest["parts"], dict)
 
 
 def _pin(tool: str, record: Json) -> ToolPin:
@@ -102,7 +120,7 @@ def list_seals(ctx: Context, server: str | None = None) -> tuple[PinnedServer, .
     page = ctx.store.entries.list(ctx.scope, Listing((SEALS,), limit=limits.LIST_MAX))
     entries = page.entries if server is None else (_find(ctx, server),)
     return tuple(
-        PinnedServer(entry.key, tuple(_pin(*item) for item in entry.extra["tools"].items()), entry.updated_at)
+        PinnedServer(entry.key, tuple(_pin(*item) for item in _records(entry).items()), entry.updated_at)
         for entry in entries
     )
 
@@ -113,7 +131,7 @@ def approve_seals(ctx: Context, server: str, tool: str | None = None) -> Approve
     approved: list[str] = []
 
     def decide(before: Entry | None) -> Draft:
-        tools = {} if before is None else dict(before.extra["tools"])
+        tools = {} if before is None else _records(before)
         if tool is not None and tool not in tools:
             raise errors.no_entry("tool", tool, f"`limpet seals list` names the tools of {name}.")
         approved[:] = [

@@ -222,7 +222,7 @@ class Conversation:
         """The messages as they were shown since these folds cleared results in them."""
         lines: dict[str, str] = {}
         for entry in entries:
-            if entry.kind == FOLD and entry.extra["how"] == CLEAR:
+            if entry.kind == FOLD and entry.extra.get("how") == CLEAR:
                 fresh = FoldRecord.from_json(entry.extra).lines or {}
                 lines |= fresh
                 for position in sorted({int(key.partition(" ")[0]) for key in fresh}):
@@ -317,7 +317,7 @@ class Conversation:
         self._rebuild()
 
     def _folds_of(self, how: str) -> list[Entry]:
-        return [entry for entry in self._entries if entry.kind == FOLD and entry.extra["how"] == how]
+        return [entry for entry in self._entries if entry.kind == FOLD and entry.extra.get("how") == how]
 
     def _current_folds(self) -> list[Fold]:
         """The folds of the window, edits with the messages as the caller has them."""
@@ -379,8 +379,8 @@ class Conversation:
     def warning(self) -> Entry | None:
         """The warning since the last compaction."""
         for entry in reversed(self._entries):
-            if entry.kind == FOLD and entry.extra["how"] in (WARN, COMPACT):
-                return entry if entry.extra["how"] == WARN else None
+            if entry.kind == FOLD and entry.extra.get("how") in (WARN, COMPACT):
+                return entry if entry.extra.get("how") == WARN else None
         return None
 
     def answered(self, warning: Entry) -> bool:

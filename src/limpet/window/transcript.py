@@ -9,13 +9,14 @@ are kept as they are.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from limpet import limits
 from limpet.catalogue.operation import Context
-from limpet.model import EMPTY, FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest
+from limpet.model import EMPTY, FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest, number_or, text_or
 from limpet.record import NamedTuple
 from limpet.redaction import MASK, Masking, redact
 from limpet.session.records import CANCELLED, TaskRecord, unknown_keys
@@ -82,9 +83,9 @@ class FoldRecord(NamedTuple):
     def from_json(cls, extra: Mapping[str, Any]) -> FoldRecord:
         missing = extra.get("missing")
         return cls(
-            extra["how"],
-            extra["first"],
-            extra["last"],
+            text_or(extra.get("how")),
+            number_or(extra.get("first")),
+            number_or(extra.get("last"), -1),
             extra.get("lines"),
             tuple((first, last) for first, last in extra.get("shown", ())),
             extra.get("facts"),
@@ -196,7 +197,8 @@ def message_of(entry: Entry) -> Message:
 
 def position_of(key: str) -> int:
     """The position of a message in its session, by the key of its entry."""
-    return int(key.rpartition("#")[2])
+    number = key.rpartition("#")[2]
+    return int(number) if number.isdecimal() else -1  # of no message that Limpet stored
 
 
 def origin_of(ctx: Context, sources: Iterable[Message]) -> str:
@@ -234,18 +236,28 @@ def _masked_part(masking: Masking, part: Any) -> Any:
         case Call():
             return masked_call(masking, part)._replace(raw=raw)
         case Result():
-            return part._replace(parts=tuple(_masked_part(masking, nested) for nested in part.parts), raw=raw)
+            nested = tuple(_masked_part(masking, inner) for inner in part.parts)
+            return part._replace(call_id=_masked_id(masking, part.call_id), parts=nested, raw=raw)
     return part._replace(raw=raw)
 
 
 def masked_call(masking: Masking, call: Call) -> Call:
     """Arguments are JSON, and stay JSON; what is none is a text."""
+    if not masking.keep:
+        call = call._replace(id=_masked_id(masking, call.id), name=masking.text(call.name))
     if masking.keep or not redact(call.arguments).count:
         return call
     try:
         return call._replace(arguments=to_json(masking.value(json.loads(call.arguments))))
     except (ValueError, RecursionError):
         return call._replace(arguments=masking.text(call.arguments))
+
+
+def _masked_id(masking: Masking, id: str) -> str:
+    """The id of a call. A secret becomes the same other id in the call and in its result, so they belong together."""
+    if masking.text(id) == id:
+        return id
+    return f"masked_{hashlib.sha256(id.encode()).hexdigest()[:16]}"
 
 
 def _key(session: str, position: int) -> str:
@@ -284,14 +296,14 @@ def folds(entries: Sequence[Entry], history: Sequence[Message]) -> list[Fold]:
     for entry in entries:
         if entry.kind == TASK and entry.done:
             result += _task_fold(entry, history)
-        elif entry.kind == FOLD and entry.extra["how"] in (CLEAR, COMPACT, EDIT):
+        elif entry.kind == FOLD and entry.extra.get("how") in (CLEAR, COMPACT, EDIT):
             result.append(_fold(entry))
     return result
 
 
 def shown_texts(entries: Sequence[Entry], history: Sequence[Message]) -> list[Fold]:
     """Every fold with a text that was ever in the window, also those that were removed."""
-    compactions = [_fold(entry) for entry in entries if entry.kind == FOLD and entry.extra["how"] == COMPACT]
+    compactions = [_fold(entry) for entry in entries if entry.kind == FOLD and entry.extra.get("how") == COMPACT]
     ended = [entry for entry in entries if entry.kind == TASK and entry.done]
     return compactions + [fold for entry in ended for fold in _task_fold(entry, history)]
 

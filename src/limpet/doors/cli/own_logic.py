@@ -16,7 +16,8 @@ from limpet.doors.cli import render
 from limpet.doors.cli.commands import ACTIVE, WRITING, Misuse
 from limpet.doors.cli.render import Screen
 from limpet.doors.cli.run import BY, Invocation
-from limpet.errors import LimpetError
+from limpet.errors import LimpetError, no_project_in_store
+from limpet.home.load import nearest, project_names
 from limpet.model import AGENT, PERSON
 
 if TYPE_CHECKING:
@@ -246,13 +247,45 @@ def context(cli: Invocation, line: str | None) -> None:
 def create_token(
     cli: Invocation, name: str, scope: str, also: tuple[str, ...], tenant: str | None, expires: str, person: bool
 ) -> None:
+    label, project, served = _token_project(cli)
+    _refuse_mistyped(cli, (project, *also))
     now = cli.hold.clock()
-    projects = (cli.settings.project, *also)
+    projects = (project, *also)
     kind = PERSON if person else AGENT
     request = access_tokens.token_request(name, tenant or cli.settings.tenant, scope, projects, expires, now, kind)
     created = access_tokens.create(cli.hold.store, request, by=BY, now=now)
     reply = {**access_tokens.token_json(created.token, now), "token": created.secret}
-    cli.answer(reply, lambda screen: _explain_token(screen, reply))
+    cli.answer(reply, lambda screen: _explain_token(screen, reply, (label, *also), served))
+
+
+def _token_project(cli: Invocation) -> tuple[str, str, str]:
+    """The project a token is for: as people call it, as the store does, and the command that serves it.
+
+    A token is kept in the store that `limpet serve --team` serves here. A project that has a store of its own is served
+    by its name; any other one that is named is a project of the folder's store.
+    """
+    named, chosen = cli.project, cli.settings
+    command = "limpet serve --team"
+    if named is None or not chosen.own_store:
+        return (chosen.name if chosen.own_store else chosen.project), chosen.project, command
+    if named != access_tokens.EVERY_PROJECT and chosen.data is not None and chosen.data.path is not None:
+        return named, chosen.project, f"{command} --project {named}"
+    cli.leave_project()
+    is_this_one = named == cli.settings.name
+    return named, (cli.settings.project if is_this_one else named), command
+
+
+def _refuse_mistyped(cli: Invocation, projects: tuple[str, ...]) -> None:
+    """A project may begin with the first thing that is written to it, unless its name is nearly that of another."""
+    store, tenant = cli.hold.store, cli.hold.scope.tenant
+    existing = {cli.settings.project, *store.projects(tenant), access_tokens.EVERY_PROJECT}
+    for token in access_tokens.listed(store, tenant):
+        existing.update(token.projects)
+    others = {cli.settings.name, *project_names()} if cli.settings.own_store else set()
+    for name in projects:
+        near = nearest(name, sorted(existing | others))
+        if name not in existing and near:
+            raise no_project_in_store(name, render.shown_place(store.place), near)
 
 
 def list_tokens(cli: Invocation, tenant: str | None) -> None:
@@ -282,9 +315,9 @@ def token_history(cli: Invocation, tenant: str | None) -> None:
     cli.answer({"events": rows}, lambda screen: screen.table(columns, [tuple(row.values()) for row in rows]))
 
 
-def _explain_token(screen: Screen, reply: dict[str, Any]) -> None:
+def _explain_token(screen: Screen, reply: dict[str, Any], projects: tuple[str, ...], served: str) -> None:
     screen.line(reply["token"], "bold")
     until = f"until {reply['expires_at']}" if reply["expires_at"] else "without an end"
-    screen.line(f"{reply['name']} may {reply['scope']} in {', '.join(reply['projects'])} {until}")
+    screen.line(f"{reply['name']} may {reply['scope']} in {', '.join(projects)} {until}")
     sign_in = "It signs a person in to the dashboard" if reply["kind"] == PERSON else "It is for agents and programs"
-    screen.line(f"{sign_in}. This is the only time it is shown. `limpet serve --team` lets it in.", "yellow")
+    screen.line(f"{sign_in}. This is the only time it is shown. `{served}` lets it in.", "yellow")

@@ -67,6 +67,10 @@ class Invocation:
                 self.notice(remark)
         return self._settings
 
+    def leave_project(self) -> None:
+        """Work in the project of the folder, whatever --project says. Nothing must be open yet."""
+        self.project = self._settings = None
+
     @property
     def hold(self) -> Limpet:
         if self._hold is None:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
@@ -24,11 +22,13 @@ from limpet.doors.cli import render
 from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import Screen, shown_place
 from limpet.doors.cli.run import Invocation
+from limpet.home.trust import FOLDER
 from limpet.importers import conversations, facts, memory_tools
 from limpet.importers import transcripts as transcript_files
 from limpet.model import Scope
 from limpet.redaction import Masking
 from limpet.session import sessions
+from limpet.upkeep.export import several
 from limpet.window.messages import USER
 
 Json = dict[str, Any]
@@ -56,7 +56,11 @@ def export(cli: Invocation, file: str, force: bool, without_outputs: bool) -> No
     cli.answer(reply, lambda screen: screen.line(f"{reply['export']} written ({count:,} lines)"))
 
 
-def import_(cli: Invocation, file: str, source: str | None, merge: bool, every: bool, dry_run: bool) -> None:
+def import_(
+    cli: Invocation, file: str, source: str | None, merge: bool, exact: bool, every: bool, dry_run: bool
+) -> None:
+    if exact and (merge or source is not None):
+        raise Misuse("--exact goes with one export, into an empty project.")
     if file == "transcript" and (source is not None or not os.path.exists(file)):
         if merge or source is None:
             raise Misuse("import transcript takes a file or an agent's name, and no --merge.")
@@ -76,33 +80,42 @@ def import_(cli: Invocation, file: str, source: str | None, merge: bool, every: 
         raise Misuse("One file is read; --session, --all and --dry-run go with `import transcript`.")
     hold, masking = cli.hold, Masking(cli.keep_secret)
     with _source(file) as stream, counted(_read_lines(stream), "read") as lines:
-        count = hold.import_lines(lines, merge=merge, masking=masking)
+        count = hold.import_lines(lines, merge=merge, exact=exact, masking=masking)
     reply = {"imported": count, "project": hold.scope.project, **masked_json(masking)}
     cli.say_masked(reply)
     cli.answer(reply, lambda screen: screen.line(f"{count:,} entries imported into project {hold.scope.project}"))
 
 
 def _import_store(cli: Invocation, source: str) -> None:
-    """Take the entries of another store in as data. It may come from a stranger, so a private copy is opened."""
-    with tempfile.TemporaryDirectory(prefix="limpet-") as folder:
-        copy = os.path.join(folder, "store.db")
-        try:
-            shutil.copyfile(source, copy)
-        except OSError as problem:
-            raise errors.bad_import(1, f"{source} cannot be read ({problem.strerror})") from None
-        count, masking = 0, Masking(cli.keep_secret)
-        with closing(wiring.choose_store(copy)) as other:
-            for project in other.projects(settings.TENANT):
-                lines = Limpet(other, Scope(settings.TENANT, project)).export_lines()
-                count += cli.hold.import_lines(lines, merge=True, masking=masking)
+    """Take the entries of another store in as data. It may come from anybody, so a private copy is opened."""
+    _refuse_link(source)
+    masking = Masking(cli.keep_secret)
+    with closing(wiring.open_foreign(source)) as other:
+        scopes = [Scope(settings.TENANT, project) for project in other.projects(settings.TENANT)]
+        exports = (Limpet(other, scope).export_lines() for scope in scopes)
+        with closing(several(exports)) as lines:
+            count = cli.hold.import_lines(lines, merge=True, masking=masking)
     reply = {"imported": count, "project": cli.settings.name, **masked_json(masking)}
     cli.say_masked(reply)
     cli.answer(reply, lambda screen: screen.line(f"{count:,} entries of {source} taken in, with the origin import"))
 
 
+def _refuse_link(path: str) -> None:
+    """A repository's own folder comes from its author, whose link could lead to a file of another project."""
+    at = Path(path).absolute()
+    inside = at.parts.index(FOLDER) if FOLDER in at.parts else len(at.parts)
+    places = [Path(*at.parts[: count + 1]) for count in range(inside, len(at.parts))]
+    for place in (*places, *(Path(f"{at}{suffix}") for suffix in ("-wal", "-shm") if places)):
+        if place.is_symlink():
+            raise errors.foreign_store(
+                path, f"{place.name} is a link, and a repository's own files are read, not its links"
+            )
+
+
 def _source(file: str) -> AbstractContextManager[BinaryIO]:
     if file == "-":
         return nullcontext(sys.stdin.buffer)
+    _refuse_link(file)
     try:
         return open(file, "rb")
     except OSError as problem:

@@ -24,6 +24,7 @@ from limpet.store import (
     Delete,
     EventQuery,
     Finding,
+    Incoming,
     Listing,
     Page,
     Words,
@@ -32,11 +33,13 @@ from limpet.store import (
 from limpet.stores.postgres import search
 from limpet.stores.postgres.candidates import array, entry_candidates, missing
 from limpet.stores.postgres.connections import EXPORT_IDLE_SECONDS, PostgresDatabase, Proof
+from limpet.stores.postgres.outputs import PostgresSql
 from limpet.stores.postgres.replica import ReplicaReads
 from limpet.stores.postgres.schema import TAKE_PROJECT, Con
 from limpet.stores.postgres.tenants import VIEW, begin
 from limpet.stores.postgres.write import LAST_VERSION, LOCK, NEW_EVENT, ONE, TALLY, Tallies, Writer
 from limpet.stores.shared import rows
+from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.rows import E_FIELDS, FIELDS
 from limpet.stores.shared.sql import Row
 from limpet.text import words
@@ -171,13 +174,21 @@ class PostgresEntries:
             work = partial(self._edit, scope=scope, name=(kind, key), decide=decide, stamp=stamp)
         return self._db.write(scope.tenant, work, first=(LOCK, scope))
 
-    def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
+    def edit_all(
+        self,
+        scope: Scope,
+        edits: Sequence[tuple[str, str, Decide]],
+        stamp: Stamp,
+        incoming: Iterable[Incoming] | None = None,
+    ) -> tuple[Change, ...]:
         def work(con: Con, _: object) -> tuple[tuple[Change, ...], Proof]:
+            import_outputs(PostgresSql(con), scope, incoming or ())
             done = [self._edit(con, [], scope, (kind, key), decide, stamp) for kind, key, decide in edits]
             proof = next((proof for _, proof in reversed(done) if proof), ())
             return tuple(change for change, _ in done), proof
 
-        return self._db.write(scope.tenant, work) if edits else ()
+        # An import is read once.
+        return self._db.write(scope.tenant, work, repeatable=incoming is None) if edits or incoming is not None else ()
 
     def _edit(
         self,

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from limpet.model import EMPTY, SESSION, Draft, Entry, Scope, Stamp, Tally
+from limpet.redaction.entries import refuse_secret_session
 from limpet.store import Delete, to_json
 from limpet.stores.postgres.candidates import tsvector
 from limpet.stores.postgres.connections import Proof
@@ -158,6 +159,7 @@ class Writer:
 
     def begin(self, stamp: Stamp) -> None:
         """Create the stamp's session."""
+        refuse_secret_session(stamp)
         first = stamp._replace(operation="begin_session", detail=EMPTY)
         version = 1 + _number(self._con, LAST_VERSION, (*self._scope, SESSION, stamp.session))
         self.write((SESSION, stamp.session), version, None, Draft(""), first)

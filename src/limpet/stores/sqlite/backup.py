@@ -6,6 +6,7 @@ store.py imports this module at the first backup: with all it needs it takes lon
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -16,13 +17,22 @@ from limpet.model import Entry, Scope
 from limpet.store import Finding
 from limpet.stores.shared.backup import ENTRIES, Source, Table, copy_rows, draft_of, publish
 from limpet.stores.shared.sql import Row
-from limpet.stores.sqlite.database import APPLICATION_ID, Connection, PrivateCopy, configure, file_uri
+from limpet.stores.sqlite.database import (
+    APPLICATION_ID,
+    SCHEMA,
+    Connection,
+    PrivateCopy,
+    configure,
+    file_uri,
+    migration,
+)
 from limpet.stores.sqlite.entries import SqliteEntries
 from limpet.stores.sqlite.index import NewWords
 from limpet.stores.sqlite.store import SqliteStore
 
-__all__ = ["SqliteSource", "SqliteTarget", "copy_rows", "read_backup", "write_backup"]
+__all__ = ["SqliteSource", "SqliteTarget", "copy_rows", "open_foreign", "read_backup", "write_backup"]
 T = TypeVar("T")
+_QUOTES_AND_SPACES = re.compile(r"""[\s"'`\[\]]+""")  # versions of SQLite write them differently
 
 
 class SqliteSource:
@@ -69,7 +79,7 @@ def write_backup(target: str, fill: Callable[[str], None]) -> tuple[Finding, ...
 def read_backup(source: str, work: Callable[[Source], T]) -> T:
     """Run `work` on the rows of a backup, which is checked first and not changed."""
     # A copy, because a backup of an older version is migrated to the current schema before it is read.
-    con = _private_copy(source)
+    con = _private_copy(source, errors.backup_unreadable)
     try:
         copy = SqliteStore.over(PrivateCopy(con, source))
         damage = [finding for finding in copy.check() if not finding.ok]
@@ -83,13 +93,23 @@ def read_backup(source: str, work: Callable[[Source], T]) -> T:
         con.close()
 
 
-def _private_copy(source: str) -> Connection:
-    """Copy the pages of an SQLite file without writing anything beside it.
+def open_foreign(source: str) -> SqliteStore:
+    """A copy of a store that may come from anybody, to be read. The file itself is not changed."""
+    con = _private_copy(source, errors.foreign_store)
+    try:
+        return SqliteStore.over(PrivateCopy(con, source))
+    except BaseException:
+        con.close()
+        raise
+
+
+def _private_copy(source: str, refusal: Callable[[str, str], errors.LimpetError]) -> Connection:
+    """Copy the pages of an SQLite file without writing anything beside it, and check that the tables are ours.
 
     The copy has no name: SQLite unlinks its file as soon as it is open, so a process that is killed leaves none behind.
     """
     if not os.path.isfile(source):
-        raise errors.backup_unreadable(source, "there is no such file")
+        raise refusal(source, "there is no such file")
     log = source + "-wal"
     # A file at rest may be in a folder without rights. A file with a log is a store in use, and the log is part of it.
     mode = "mode=ro" if os.path.exists(log) and os.path.getsize(log) else "mode=ro&immutable=1"
@@ -104,11 +124,37 @@ def _private_copy(source: str) -> Connection:
             pages.close()
         configure(copy)
         if copy.rows("PRAGMA application_id") != [(APPLICATION_ID,)]:  # an empty file would become a new store
-            raise errors.backup_unreadable(source, "it is not a Limpet store")
+            raise refusal(source, "it is not a Limpet store")
+        if not _has_our_tables(copy):
+            raise refusal(source, "its tables are not those that Limpet makes")
     except apsw.NotADBError:
-        raise errors.backup_unreadable(source, "it is not an SQLite database") from None
+        raise refusal(source, "it is not an SQLite database") from None
     except apsw.FullError as problem:
         raise errors.store_full("the temporary folder (TMPDIR)") from problem
     except apsw.Error as problem:
-        raise errors.backup_unreadable(source, str(problem)) from problem
+        raise refusal(source, str(problem)) from problem
     return copy
+
+
+def _has_our_tables(con: Connection) -> bool:
+    """Whether the schema is that of its version. A view in place of a table may be endless, a trigger may act."""
+    version = con.rows("PRAGMA user_version")[0][0]
+    if version > SCHEMA:
+        return True  # `PrivateCopy` refuses it, and says why
+    ours = Connection("")
+    try:
+        configure(ours)
+        for number in range(1, version + 1):
+            ours.execute(migration(number))
+        return _definitions(con) == _definitions(ours)
+    finally:
+        ours.close()
+
+
+def _definitions(con: Connection) -> dict[tuple[str, str], str]:
+    """The tables, indexes, views and triggers, as they were defined. SQLite's own tables of statistics do not count."""
+    rows = con.execute(
+        "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE NOT (name LIKE 'sqlite\\_%' ESCAPE '\\' "
+        "AND type IN ('table', 'index'))"
+    )
+    return {(kind, name): _QUOTES_AND_SPACES.sub("", sql) for kind, name, sql in rows}

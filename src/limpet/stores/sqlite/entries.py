@@ -11,7 +11,7 @@ import apsw
 from limpet import errors
 from limpet.catalogue.late import LateModule
 from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
-from limpet.redaction.entries import masked
+from limpet.redaction.entries import masked, refuse_secret_session
 from limpet.store import (
     CandidateQuery,
     Candidates,
@@ -19,6 +19,7 @@ from limpet.store import (
     Delete,
     EventQuery,
     Finding,
+    Incoming,
     Listing,
     Page,
     Words,
@@ -26,6 +27,7 @@ from limpet.store import (
     to_json,
 )
 from limpet.stores.shared import rows
+from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.rows import E_FIELDS, FIELDS, indexed_text
 from limpet.stores.shared.sql import Row
 from limpet.stores.sqlite.database import Connection, Database
@@ -205,13 +207,24 @@ class SqliteEntries:
             self._sessions.add((*scope, stamp.session))
         return change
 
-    def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
-        if not edits:
+    def edit_all(
+        self,
+        scope: Scope,
+        edits: Sequence[tuple[str, str, Decide]],
+        stamp: Stamp,
+        incoming: Iterable[Incoming] | None = None,
+    ) -> tuple[Change, ...]:
+        if not edits and incoming is None:
             return ()
         new = NewWords()
         committed = False
+
+        def work(con: Connection) -> tuple[Change, ...]:
+            import_outputs(con, scope, incoming or ())
+            return self._edit(con, scope, edits, stamp, new)
+
         try:
-            changes = self._db.write(partial(self._edit, scope=scope, edits=edits, stamp=stamp, new=new))
+            changes = self._db.write(work, repeatable=incoming is None)  # an import is read once
             committed = True
         finally:
             self._learn(new, committed)
@@ -308,6 +321,7 @@ class SqliteEntries:
     def _ensure_session(self, con: Connection, scope: Scope, stamp: Stamp, new: NewWords) -> None:
         if (*scope, stamp.session) in self._sessions or self._before(con, scope, SESSION, stamp.session):
             return
+        refuse_secret_session(stamp)
         begin = stamp._replace(operation="begin_session", detail=EMPTY)
         self._write(con, scope, (SESSION, stamp.session), None, Draft(""), begin, new)
 
