@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
-from limpet.model import HANDOFF, MAIN_LINE, SESSION, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
+from limpet.model import HANDOFF, MAIN_LINE, SESSION, Draft, Entry, Handoff, as_handoff, derived, iso, lowest, moment
 from limpet.record import NamedTuple
 from limpet.store import Decide, Listing
 from limpet.text.safe import as_data, without_blank_ends
@@ -132,16 +132,21 @@ def read_handoff(ctx: Context, line: str | None = None, id: str | None = None) -
     return ReadHandoff(ofline[0], _besides(ctx, ofline[0].id))
 
 
-def waiting(ctx: Context, line: str | None = None) -> Waiting:
+def waiting(ctx: Context, line: str | None = None, *, since: int | None = None) -> Waiting:
+    """What a session should see. With `since`, in milliseconds, also its own from before: it was resumed then."""
     open_ones = _listed(ctx, limits.LIST_MAX)
     again = [handoff for handoff in _listed(ctx, RECENT, used_too=True) if was_seen(ctx, handoff)]
     if not (open_ones or again) or _is_child(ctx):
         return Waiting()  # a child goes on with the work of its parent
-    handoffs = {handoff.id: handoff for handoff in (*open_ones, *again) if handoff.written_by != ctx.session}
+    handoffs = {handoff.id: handoff for handoff in (*open_ones, *again) if _is_news(ctx, handoff, since)}
     name = line_of(ctx, line)
     newest_first = sorted(handoffs.values(), key=lambda handoff: handoff.written_at, reverse=True)
     others = (handoff for handoff in newest_first if handoff.line != name and handoff.used_by is None)
     return Waiting(tuple(handoff for handoff in newest_first if handoff.line == name), tuple(others))
+
+
+def _is_news(ctx: Context, handoff: Handoff, since: int | None) -> bool:
+    return handoff.written_by != ctx.session or (since is not None and handoff.written_at <= moment(since))
 
 
 def was_seen(ctx: Context, handoff: Handoff) -> bool:
