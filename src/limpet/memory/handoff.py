@@ -19,7 +19,8 @@ from limpet.text.safe import as_data, without_blank_ends
 HEADING = "## Handoff from the last session"
 ANOTHER = "## Handoff from another session: {session}"
 CUT = "[… cut to fit; read_handoff shows all of it]"
-DRAFT = "(Drafted by Limpet: the session ended without a handoff of its own.)"
+DRAFT = "(Drafted by Limpet after the last turn of a session that wrote no handoff.)"
+EARLIER_DRAFT = "(Drafted by Limpet: the session ended without a handoff of its own.)"
 FIELDS: Mapping[str, str] = {  # the title of each in the text
     "done": "Done",
     "next": "Next",
@@ -154,6 +155,11 @@ def was_seen(ctx: Context, handoff: Handoff) -> bool:
     return handoff.used_by == ctx.session or ctx.session in handoff.shown_to
 
 
+def taken_up(ctx: Context) -> list[Handoff]:
+    """The handoffs that this session has used up, the newest first."""
+    return [handoff for handoff in _listed(ctx, RECENT, used_too=True) if handoff.used_by == ctx.session]
+
+
 def _listed(ctx: Context, limit: int, *, used_too: bool = False) -> list[Handoff]:
     page = ctx.store.entries.list(ctx.scope, Listing((HANDOFF,), include_done=used_too, limit=limit))
     return sorted(map(as_handoff, page.entries), key=lambda handoff: handoff.written_at, reverse=True)
@@ -268,7 +274,7 @@ def _sentences(same_line: Sequence[Handoff], other_lines: Sequence[Handoff]) -> 
 
 def begins(handoff: Handoff) -> str:
     """Its first sentence, in one line."""
-    text = " ".join(handoff.content.removeprefix(DRAFT).split())
+    text = " ".join(handoff.content.removeprefix(EARLIER_DRAFT).removeprefix(DRAFT).split())
     end = min((at + 1 for mark in (". ", "! ", "? ") if (at := text.find(mark)) >= 0), default=len(text))
     sentence = text[:end]
     return sentence if len(sentence) <= SENTENCE_CHARS else f"{sentence[: SENTENCE_CHARS - 1]}…"
