@@ -245,6 +245,7 @@ def test_what_a_checkpoint_says_is_kept_and_searchable_is(place: Place) -> None:
     with place.open() as hold:
         hits = hold.recall("zebra17", kinds=["messages"]).hits
         assert any("zebra17" in hit.snippet for hit in hits)
+        assert {hit.origin for hit in hits} == {"person"}  # the user said so
         assert len(hold.session("one").window.messages()) == 60  # once, however often it is read
     assert place.log == ""
 

@@ -182,7 +182,7 @@ class Loop:
             unused, self._client.unused = self._client.unused, None
             self._writes.do(lambda: self._mark_used(unused), lambda _count: self._mark_used(unused))
         reply = self._line(value)
-        if self._client.shown is not None:
+        if self._client.record_shown is not None:
             self._writes.do(self._mark_shown, lambda _count: b"")
         return reply
 
@@ -194,10 +194,10 @@ class Loop:
 
     def _mark_shown(self) -> bytes:
         """Record which handoffs the model now has, for sessions that begin beside it."""
-        shown, self._client.shown = self._client.shown, None
-        if shown is not None:
+        record, self._client.record_shown = self._client.record_shown, None
+        if record is not None:
             with suppress(errors.LimpetError):  # the call itself was answered
-                shown()
+                record()
         return b""
 
     def _mark_used(self, unused: Instructions) -> bytes:

@@ -79,14 +79,14 @@ _PROMPTS: Mapping[str, tuple[str, ...]] = {"resume": ("session_id",), "checkpoin
 class ClientState:
     """What is remembered about one client between its requests."""
 
-    __slots__ = ("greeted", "remark", "revision", "session", "shown", "since", "unused")
+    __slots__ = ("greeted", "record_shown", "remark", "revision", "session", "since", "unused")
 
     def __init__(self, *, revision: str | None = None, session: str | None = None, since: int | None = None) -> None:
         self.revision = revision  # agreed by a handshake; None before it, and for 2026-07-28
         self.session = session  # the client's own name for its session, where it has one
         self.since = since  # milliseconds: when it connected, where that is known
         self.greeted: set[str | None] = set()  # sessions that have had their first result
-        self.shown: Callable[[], None] | None = None  # records that the last result showed handoffs; the door calls it
+        self.record_shown: Callable[[], None] | None = None  # handoffs in the last result; the door calls it
         self.unused: Instructions | None = None  # in an earlier result: handoffs, which the next call uses up
         self.remark = ""  # goes with the next result: the handshake could not say it yet
 
@@ -310,7 +310,7 @@ class Surface:
             handoffs = (*handoffs, value.handoff)
         handoffs = tuple(item for item in handoffs if item.written_by != ctx.session)
         if handoffs and not self._reader:
-            client.shown = lambda: handoff.mark_shown(self._hold.context(session, self._by), handoffs)
+            client.record_shown = lambda: handoff.mark_shown(self._hold.context(session, self._by), handoffs)
             client.unused = Instructions("", lambda: handoff.use(self._hold.context(session, self._by), handoffs))
 
     def _mark_used(self, client: ClientState) -> None:

@@ -148,7 +148,7 @@ def put_aside(path: str, handle: int) -> None:
 
 def _nearest(name: str, names: tuple[str, ...]) -> str:
     """The names most like a mistaken one, or all of them."""
-    near = import_module("difflib").get_close_matches(name, names)  # only a mistake needs it
+    near = import_module("difflib").get_close_matches(name, names)  # late: mistakes are rare
     return f"Did you mean {' or '.join(near)}?" if near else f"Choose one of {', '.join(names)}."
 
 

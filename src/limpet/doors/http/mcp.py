@@ -144,13 +144,13 @@ class Answers:
 
     async def _mark_shown(self, request: McpRequest) -> None:
         """Record which handoffs the model now has, for sessions that begin beside it."""
-        shown = self._shown.pop(_who(request), None)
-        if shown is None:
+        record = self._shown.pop(_who(request), None)
+        if record is None:
             return
 
         async def mark() -> None:
             with suppress(LimpetError, refusals.Refused):  # the call itself was answered
-                await self._threads.write(request.visit.principal, shown)
+                await self._threads.write(request.visit.principal, record)
 
         await self._begin(mark())
 
@@ -183,8 +183,8 @@ class Answers:
             raise jsonrpc.RpcError(jsonrpc.INTERNAL_ERROR, jsonrpc.FAILED_INSIDE) from problem
         finally:
             self._remember(who, client.unused)
-            if client.shown is not None:
-                self._shown[who] = client.shown
+            if client.record_shown is not None:
+                self._shown[who] = client.record_shown
 
     def _remember(self, who: tuple[str, ...], unused: Instructions | None) -> None:
         if unused is not None:
