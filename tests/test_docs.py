@@ -11,11 +11,21 @@ from pathlib import Path
 import pytest
 
 from limpet import clients
+from limpet.catalogue.table import PROFILES
+from limpet.doors.cli.own_logic import costs
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 AGENTS = clients.every()
 # Each sentence that lists coding agents: the page, where the list is, and what `clients/` says.
+NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+# Each sentence that says how many tools a profile has over MCP: the page, where the number is, and the profile.
+TOOL_COUNTS = (
+    ("README.md", r"the default, `core`, is (\w+) tools", "core"),
+    ("docs/clients.md", r"The agent gets (\w+) tools", "coding"),
+    ("src/limpet/doors/cli/commands/connect.py", r"core \((\w+) tools\)", "core"),
+    ("src/limpet/doors/cli/commands/connect.py", r"coding \((\w+)\)", "coding"),
+)
 AGENT_LISTS = {
     "to install": ("README.md", r"\$ limpet install (.*?);", {agent.name for agent in AGENTS}),
     "with a file": ("docs/clients.md", r"Known are (`claude-code`.*?);", {agent.name for agent in AGENTS}),
@@ -71,3 +81,24 @@ def test_the_examples_of_the_window_run(tmp_path: Path) -> None:
     for block in blocks:
         done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("page", "place", "profile"), TOOL_COUNTS)
+def test_the_number_of_tools_is_the_one_that_clients_get(page: str, place: str, profile: str) -> None:
+    match = re.search(place, (ROOT / page).read_text(encoding="utf-8"))
+    assert match is not None
+    assert NUMBERS.index(match[1]) == len(costs(profile)["tools"])
+
+
+def test_the_default_profile_costs_no_more_than_the_readme_says() -> None:
+    match = re.search(r"tools in under ([\d.]+) kB", README)
+    assert match is not None
+    most = float(match[1]) * 1_000
+    assert most - 500 < costs("core")["bytes"] < most
+
+
+def test_help_names_every_profile() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "limpet", "tools", "--help"], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+    assert all(re.search(rf"\b{name}\b", shown.partition("--profile NAME")[2]) for name in PROFILES)

@@ -27,7 +27,7 @@ def start(place: Place, session: str, client: str = "claude-code", **env: str) -
 
 def used_by(place: Place) -> str | None:
     with place.open() as hold:
-        return hold.session().handoff.read().used_by
+        return hold.session().handoff.read(id="main/earlier").used_by
 
 
 def turn(client: str, session: str) -> Json:
@@ -140,6 +140,43 @@ def test_a_draft_does_not_replace_what_waits_and_carries_open_blockers(place: Pl
     assert "The licence of libcast is not cleared" in text
 
 
+def talk(place: Place, session: str, *said: str, calls: int = 0) -> Json:
+    """A turn's end, with a transcript in which the user said something and the model called a tool so many times."""
+    records = [{"type": "user", "message": {"role": "user", "content": text}} for text in said]
+    for number in range(calls):
+        use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": "make"}}
+        records.append({"type": "assistant", "message": {"role": "assistant", "content": [use]}})
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "error: disk quux is full"}
+        records.append({"type": "user", "message": {"role": "user", "content": [result]}})
+    path = place.project / f"{session}.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return turn("claude-code", session) | {"transcript_path": str(path)}
+
+
+@pytest.mark.parametrize("calls", [0, 1])
+def test_a_small_session_between_two_others_hides_nothing_that_it_took_up(place: Place, calls: int) -> None:
+    start(place, "one")
+    place.hook("claude-code", "stop", talk(place, "one", "Port the parser to Rust.", calls=20))
+    for session in ("two", "three", "four"):
+        assert "Port the parser to Rust." in start(place, session)
+        place.hook("claude-code", "prompt", started("claude-code", session))
+        place.hook("claude-code", "stop", talk(place, session, f"What does {session} mean?", calls=calls))
+    text = start(place, "five")
+    assert "Port the parser to Rust." in text
+    assert text.count("Port the parser to Rust.") <= 2  # as the request, and among what the user asked
+    place.hook("claude-code", "prompt", started("claude-code", "five"))
+    place.hook("claude-code", "stop", talk(place, "five", "Build the docs.", calls=20))
+    assert "Port the parser to Rust." not in start(place, "six")
+    assert place.log == ""
+
+
+def test_a_draft_says_what_is_known_of_its_session(place: Place) -> None:
+    place.hook("claude-code", "stop", talk(place, "one", "Port the parser to Rust.", calls=2))
+    text = start(place, "two")
+    assert "after the last turn of a session that wrote no handoff" in text
+    assert "ended" not in text
+
+
 # --- resuming and names -----------------------------------------------------------------------------------------------
 
 
@@ -208,6 +245,7 @@ def test_what_a_checkpoint_says_is_kept_and_searchable_is(place: Place) -> None:
     with place.open() as hold:
         hits = hold.recall("zebra17", kinds=["messages"]).hits
         assert any("zebra17" in hit.snippet for hit in hits)
+        assert {hit.origin for hit in hits} == {"person"}  # the user said so
         assert len(hold.session("one").window.messages()) == 60  # once, however often it is read
     assert place.log == ""
 

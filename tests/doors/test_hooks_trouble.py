@@ -72,6 +72,15 @@ def test_unknown_names(place: Place) -> None:
         hold.memory.write("style", "Tabs")
     assert place.hook("claude-code", "no-such-event", {}) == {}
     assert "no-such-event" in place.log
+    assert place.hook("claude-code", "sesion-start", {}) == {}
+    last = place.log.splitlines()[-1]
+    assert "'sesion-start' is no event" in last
+    assert "session-start" in last.partition("'sesion-start'")[2]
+    assert "KeyError" not in place.log
+    place.hook("claudecode", "stop", {})
+    last = place.log.splitlines()[-1]
+    assert "'claudecode'" in last
+    assert "claude-code" in last
     assert "Tabs" in place.hook("another", "session-start", {"session_id": "x"})["context"]
 
 

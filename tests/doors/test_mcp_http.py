@@ -273,7 +273,9 @@ def test_a_handoff_is_used_up_by_the_call_after_the_result_that_showed_it(tmp_pa
         reader = Handshaken(url, name="reader")
         assert "remember the casts" in reader.opening["instructions"]
         reader.call("list_notes")
-        assert "remember the casts" in Handshaken(url, name="other").opening["instructions"]
+        beside = Handshaken(url, name="other").opening["instructions"]
+        assert "remember the casts" in beside
+        assert "also shown to session" in beside
         reader.call("list_notes")
         assert "remember the casts" not in Handshaken(url, name="late").opening["instructions"]
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import limpet
 from doors.mcp_client import CLIENT, HANDSHAKE, MODERN, REVISIONS, Lines, hello, meta, stdio_command
+from limpet import limits
 from limpet.text import tokens
 
 MODERN_FIELDS = {"resultType", "ttlMs", "cacheScope", "_meta"}
@@ -331,7 +333,7 @@ def test_a_handoff_is_used_up_by_the_call_after_the_result_that_showed_it(store:
         server.open(revision)
         first = server.ask("tools/call", {"name": "list_notes", "arguments": {}})
         assert "the plan of one" in first["structuredContent"]["context"]
-        assert "remember the casts" not in first["structuredContent"]["context"]  # it wrote that itself
+        assert "remember the casts" in first["structuredContent"]["context"]  # its own, from before it was resumed
         assert "context" not in server.call("list_notes")
     with Lines(stdio_command(store, session="three")) as server:  # one result was shown, and nothing done since
         assert "remember the casts" in server.open(revision)["instructions"]
@@ -354,6 +356,68 @@ def test_a_handoff_written_by_the_first_call_stays_for_the_next_session(store: s
         instructions = server.open(MODERN)["instructions"]
         assert "new" in instructions
         assert "old" in instructions  # nobody has worked on it
+
+
+def test_a_resumed_session_gets_its_own_handoff_which_goes_on_waiting_for_others(store: str) -> None:
+    def first_context(session: str) -> str:
+        with Lines(stdio_command(store, session=session)) as server:
+            server.open(MODERN)
+            first, second = _context(server, "list_notes"), _context(server, "list_notes")
+            assert second == ""
+            return first
+
+    with Lines(stdio_command(store, session="work")) as server:
+        server.open(MODERN)
+        server.call("write_session_handoff", content="remember the casts")
+        assert _context(server, "list_notes") == ""  # written in this very process
+    for _ in range(2):
+        assert "remember the casts" in first_context("work")
+    with Lines(stdio_command(store, session="work")) as server:
+        assert "remember the casts" in server.open(MODERN)["instructions"]
+    assert "remember the casts" in first_context("another")
+    assert "remember the casts" not in first_context("a third")
+
+
+def test_of_two_clients_at_once_the_second_learns_that_the_first_has_the_handoff_too(store: str) -> None:
+    with Lines(stdio_command(store, session="one")) as server:
+        server.open(MODERN)
+        server.call("write_session_handoff", content="remember the casts")
+    with Lines(stdio_command(store, session="two")) as two, Lines(stdio_command(store, session="three")) as three:
+        two.open(MODERN)
+        three.open(MODERN)
+        first = _context(two, "list_notes")
+        assert "remember the casts" in first
+        assert "also shown" not in first
+        second = _context(three, "add_note", content="a note")
+        assert "remember the casts" in second
+        assert "also shown to session two" in second
+    assert set(_shown_to(store)) == {"two", "three"}
+    with Lines(stdio_command(store, session="two")) as two:  # resumed: it has done nothing since
+        two.open(MODERN)
+        assert "remember the casts" in _context(two, "list_notes")
+
+
+def test_instructions_hold_as_much_of_handoffs_as_a_result_does(store: str) -> None:
+    for session in ("one", "two", "three"):
+        with Lines(stdio_command(store, session=session)) as server:
+            server.open(MODERN)
+            server.call("write_session_handoff", content=f"Casts of {session}. " + "details " * 1_500)
+    with Lines(stdio_command(store, session="four")) as server:
+        text = server.open(MODERN)["instructions"]
+    assert len(text) < limits.HOOK_CONTEXT_CHARS
+    assert all(f"Casts of {session}." in text for session in ("one", "two", "three"))
+    assert "read_handoff" in text
+
+
+def _context(server: Lines, tool: str, **arguments: object) -> str:
+    """What the result of a call says besides its answer."""
+    result = server.ask("tools/call", {"name": tool, "arguments": arguments})
+    return str(result["structuredContent"].get("context", ""))
+
+
+def _shown_to(store: str) -> tuple[str, ...]:
+    with limpet.open(store) as hold:
+        return hold.session().handoff.read().shown_to
 
 
 def test_a_handoff_that_was_asked_for_is_used_up_by_the_next_call(store: str) -> None:

@@ -26,6 +26,15 @@ def test_a_handoff_is_written_and_the_last_one_stays(hold: Limpet) -> None:
     assert read["written_at"] == "2026-03-03T12:00:00.000Z"
 
 
+def test_without_one_for_the_line_those_of_other_lines_are_named(hold: Limpet) -> None:
+    hold.session("one").handoff.write("Casts come next. And more.", line="parser")
+    with pytest.raises(errors.NotFound) as refusal:
+        hold.call("read_handoff", {})
+    for words in ("`limpet handoff write`", "parser", "Casts come next."):
+        assert words in refusal.value.message
+    assert "And more" not in refusal.value.message
+
+
 def test_without_one_there_is_nothing_to_read_and_no_section(hold: Limpet) -> None:
     with pytest.raises(errors.NotFound, match="write_session_handoff leaves one"):
         hold.call("read_handoff", {})

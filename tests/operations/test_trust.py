@@ -166,7 +166,7 @@ def test_messages_of_tools_are_the_word_of_tools(hold: Limpet) -> None:
     records = [
         record for what, record in hold.store.entries.dump(hold.scope) if what == "entry" and record["kind"] == MESSAGE
     ]
-    assert [record["origin"] for record in records] == ["agent", "agent", "tool", "agent"]
+    assert [record["origin"] for record in records] == ["person", "agent", "tool", "agent"]
 
 
 def test_a_task_tells_what_tools_said_and_its_failures_never_become_rules(hold: Limpet) -> None:

@@ -175,13 +175,30 @@ class Loop:
         if kind != _OTHER and self._problem is not None:
             return self._line(value, self._problem)
         if kind == _WRITE:
-            self._writes.do(lambda: self._line(value), lambda count: self._line(value, errors.writes_waiting(count)))
+            self._writes.do(lambda: self._written(value), lambda count: self._line(value, errors.writes_waiting(count)))
             return b""
         if kind == _CALL and self._client.unused is not None:
             # A handoff is used up by this call. That is a write, and a call that reads must not wait for it.
             unused, self._client.unused = self._client.unused, None
             self._writes.do(lambda: self._mark_used(unused), lambda _count: self._mark_used(unused))
-        return self._line(value)
+        reply = self._line(value)
+        if self._client.record_shown is not None:
+            self._writes.do(self._mark_shown, lambda _count: b"")
+        return reply
+
+    def _written(self, value: object) -> bytes:
+        """The reply to a call that writes."""
+        reply = self._line(value)
+        self._mark_shown()
+        return reply
+
+    def _mark_shown(self) -> bytes:
+        """Record which handoffs the model now has, for sessions that begin beside it."""
+        record, self._client.record_shown = self._client.record_shown, None
+        if record is not None:
+            with suppress(errors.LimpetError):  # the call itself was answered
+                record()
+        return b""
 
     def _mark_used(self, unused: Instructions) -> bytes:
         try:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
-from limpet.model import HANDOFF, MAIN_LINE, SESSION, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
+from limpet.model import HANDOFF, MAIN_LINE, SESSION, Draft, Entry, Handoff, as_handoff, derived, iso, lowest, moment
 from limpet.record import NamedTuple
 from limpet.store import Decide, Listing
 from limpet.text.safe import as_data, as_name, visible, without_blank_ends
@@ -19,7 +19,8 @@ from limpet.text.safe import as_data, as_name, visible, without_blank_ends
 HEADING = "## Handoff from the last session"
 ANOTHER = "## Handoff from another session: {session}"
 CUT = "[… cut to fit; read_handoff shows all of it]"
-DRAFT = "(Drafted by Limpet: the session ended without a handoff of its own.)"
+DRAFT = "(Drafted by Limpet after the last turn of a session that wrote no handoff.)"
+EARLIER_DRAFT = "(Drafted by Limpet: the session ended without a handoff of its own.)"
 FIELDS: Mapping[str, str] = {  # the title of each in the text
     "done": "Done",
     "next": "Next",
@@ -132,25 +133,37 @@ def read_handoff(ctx: Context, line: str | None = None, id: str | None = None) -
     name = line_of(ctx, line)
     ofline = [handoff for handoff in _listed(ctx, limits.LIST_MAX, used_too=True) if handoff.line == name]
     if not ofline:
-        raise errors.no_entry("handoff for", name, "write_session_handoff leaves one.")
+        advice = "write_session_handoff leaves one; people write `limpet handoff write`."
+        sentences = _sentences((), [handoff for handoff in _listed(ctx, limits.LIST_MAX) if handoff.line != name])
+        raise errors.no_entry("handoff for", name, f"{advice} {' '.join(sentences.split())}".rstrip())
     return ReadHandoff(ofline[0], _besides(ctx, ofline[0].id))
 
 
-def waiting(ctx: Context, line: str | None = None) -> Waiting:
+def waiting(ctx: Context, line: str | None = None, *, since: int | None = None) -> Waiting:
+    """What a session should see. With `since`, in milliseconds, also its own from before: it was resumed then."""
     open_ones = _listed(ctx, limits.LIST_MAX)
     again = [handoff for handoff in _listed(ctx, RECENT, used_too=True) if was_seen(ctx, handoff)]
     if not (open_ones or again) or _is_child(ctx):
         return Waiting()  # a child goes on with the work of its parent
-    handoffs = {handoff.id: handoff for handoff in (*open_ones, *again) if handoff.written_by != ctx.session}
+    handoffs = {handoff.id: handoff for handoff in (*open_ones, *again) if _is_news(ctx, handoff, since)}
     name = line_of(ctx, line)
     newest_first = sorted(handoffs.values(), key=lambda handoff: handoff.written_at, reverse=True)
     others = (handoff for handoff in newest_first if handoff.line != name and handoff.used_by is None)
     return Waiting(tuple(handoff for handoff in newest_first if handoff.line == name), tuple(others))
 
 
+def _is_news(ctx: Context, handoff: Handoff, since: int | None) -> bool:
+    return handoff.written_by != ctx.session or (since is not None and handoff.written_at <= moment(since))
+
+
 def was_seen(ctx: Context, handoff: Handoff) -> bool:
     """Whether this session's model has seen it before."""
     return handoff.used_by == ctx.session or ctx.session in handoff.shown_to
+
+
+def taken_up(ctx: Context) -> list[Handoff]:
+    """The handoffs that this session has used up, the newest first."""
+    return [handoff for handoff in _listed(ctx, RECENT, used_too=True) if handoff.used_by == ctx.session]
 
 
 def _listed(ctx: Context, limit: int, *, used_too: bool = False) -> list[Handoff]:
@@ -276,7 +289,7 @@ def _argument(name: str) -> str:
 
 def begins(handoff: Handoff) -> str:
     """Its first sentence, in one line."""
-    text = visible(" ".join(handoff.content.removeprefix(DRAFT).split()))
+    text = visible(" ".join(handoff.content.removeprefix(EARLIER_DRAFT).removeprefix(DRAFT).split()))
     end = min((at + 1 for mark in (". ", "! ", "? ") if (at := text.find(mark)) >= 0), default=len(text))
     sentence = text[:end]
     return sentence if len(sentence) <= SENTENCE_CHARS else f"{sentence[: SENTENCE_CHARS - 1]}…"

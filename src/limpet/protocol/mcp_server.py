@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from limpet import __version__
+from limpet import __version__, limits
 from limpet import prompts as texts
 from limpet.api import Instructions
 from limpet.catalogue.late import LateModule
@@ -79,13 +79,14 @@ _PROMPTS: Mapping[str, tuple[str, ...]] = {"resume": ("session_id",), "checkpoin
 class ClientState:
     """What is remembered about one client between its requests."""
 
-    __slots__ = ("greeted", "remark", "revision", "session", "since", "unused")
+    __slots__ = ("greeted", "record_shown", "remark", "revision", "session", "since", "unused")
 
     def __init__(self, *, revision: str | None = None, session: str | None = None, since: int | None = None) -> None:
         self.revision = revision  # agreed by a handshake; None before it, and for 2026-07-28
         self.session = session  # the client's own name for its session, where it has one
         self.since = since  # milliseconds: when it connected, where that is known
         self.greeted: set[str | None] = set()  # sessions that have had their first result
+        self.record_shown: Callable[[], None] | None = None  # handoffs in the last result; the door calls it
         self.unused: Instructions | None = None  # in an earlier result: handoffs, which the next call uses up
         self.remark = ""  # goes with the next result: the handshake could not say it yet
 
@@ -247,7 +248,9 @@ class Surface:
             try:
                 session = self._session_of(params, client)
                 # Not every client shows them to its model. The first result of a tool carries the handoff again.
-                first = self._hold.instructions(self._profile, session, guide=False).text
+                ctx = self._hold.context(session, self._by)
+                waiting = handoff.waiting(ctx, since=client.since)
+                first = handoff.section(ctx, waiting, limits.HANDOFF_SHOWN_CHARS).text
             except LimpetError as problem:
                 # A store in trouble must not keep the client from connecting: the agent should read why.
                 first, guide = problem.message, ""
@@ -301,11 +304,13 @@ class Surface:
     def _remember_shown(
         self, client: ClientState, session: str | None, handoffs: tuple[Handoff, ...], value: object
     ) -> None:
-        """Handoffs that this result shows are used up by the next call."""
+        """Handoffs that this result shows are used up by the next call; the session's own go on waiting for others."""
         ctx = self._hold.context(session, self._by)
-        if isinstance(value, handoff.ReadHandoff) and value.handoff.written_by != ctx.session:
+        if isinstance(value, handoff.ReadHandoff):
             handoffs = (*handoffs, value.handoff)
+        handoffs = tuple(item for item in handoffs if item.written_by != ctx.session)
         if handoffs and not self._reader:
+            client.record_shown = lambda: handoff.mark_shown(self._hold.context(session, self._by), handoffs)
             client.unused = Instructions("", lambda: handoff.use(self._hold.context(session, self._by), handoffs))
 
     def _mark_used(self, client: ClientState) -> None:

@@ -20,15 +20,13 @@ class Greeting(NamedTuple):
 
 
 def greeting(ctx: Context, operation: str, since: int | None) -> Greeting:
-    """The handoffs that waited when the client connected (`since`, in milliseconds), and the notepad. Empty for a
-    session whose hooks gave it both, and without what the operation itself answers."""
+    """The handoffs that waited when the client connected (`since`, in milliseconds), and the notepad. Without the
+    handoffs for a session that has hooks, which show them, and without what the operation itself answers."""
     state = hook_state.read(ctx)
-    waiting = handoff.Waiting() if operation == "read_handoff" or state.is_used else handoff.waiting(ctx)
-    own = tuple(
-        item
-        for item in waiting.own
-        if ctx.session not in item.shown_to and (since is None or item.written_at <= moment(since))
-    )
+    waiting = handoff.Waiting()
+    if operation != "read_handoff" and not state.is_used:
+        waiting = handoff.waiting(ctx, since=since)
+    own = tuple(item for item in waiting.own if since is None or item.written_at <= moment(since))
     first = handoff.section(ctx, waiting._replace(own=own), limits.HANDOFF_SHOWN_CHARS) if own else None
     pad = notepad.read_notepad(ctx)
     has_pad = pad.content.strip() and pad.version > state.pad and operation != "read_notepad"

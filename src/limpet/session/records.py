@@ -66,7 +66,7 @@ class HookState(NamedTuple):
     source: str = ""  # the origin of the checkpoint, and when it was written
     at: int = 0
     pad: int = 0  # the version of the notepad that the model was last shown
-    standing: bool = False  # the conversation holds the context that was given, also when it is resumed
+    standing: bool = False  # the conversation holds the context that was given
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> HookState:

@@ -16,13 +16,13 @@ from typing import Any
 
 from limpet import limits
 from limpet.catalogue.operation import Context
-from limpet.model import EMPTY, FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest, number_or, text_or
+from limpet.model import AGENT, EMPTY, FOLD, MESSAGE, PERSON, TASK, TOOL, Draft, Entry, lowest, number_or, text_or
 from limpet.record import NamedTuple
 from limpet.redaction import MASK, Masking, redact
 from limpet.session.records import CANCELLED, TaskRecord, unknown_keys
 from limpet.store import Listing, to_json
 from limpet.text import safe
-from limpet.window.messages import ASSISTANT, Call, Message, Result, Text, Thinking
+from limpet.window.messages import ASSISTANT, USER, Call, Message, Result, Text, Thinking
 from limpet.window.messages import TOOL as TOOL_ROLE
 from limpet.window.plan.folding import CLEAR, COMPACT, EDIT, RESTORE, REWIND, Fold, task_line
 from limpet.window.plan.folding import TASK as TASK_FOLD
@@ -166,10 +166,17 @@ def append(ctx: Context, first: int, messages: Sequence[StoredMessage]) -> None:
     for position, stored in enumerate(messages, first):
         packed = pack(masked(ctx.masking or Masking(), stored.message))
         record = MessageRecord(stored.message.role, stored.digest, stored.tokens, packed.body, stored.after)
-        origin = TOOL if stored.message.results() else ""
+        origin = _origin(ctx, stored.message)
         draft = Draft(packed.text, ctx.session, extra=record.to_json(), origin=origin)
         drafts.append((_key(ctx.session, position), draft))
     ctx.store.entries.append(ctx.scope, MESSAGE, drafts, ctx.stamp("append_messages"))
+
+
+def _origin(ctx: Context, message: Message) -> str:
+    """Whose words a message has, where that is not who stores it: an agent stores those of tools and of its user."""
+    if message.results():
+        return TOOL
+    return PERSON if message.role == USER and ctx.who == AGENT else ""
 
 
 def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[StoredMessage]:

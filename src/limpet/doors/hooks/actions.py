@@ -112,7 +112,7 @@ def restore(hook: Hook) -> Outcome:
             in_full = [item for item in first.in_full if fitting.holds(text, safe.as_data(item.content, item.origin))]
             handoff.mark_shown(ctx, in_full)
             hook.handoff_mark.set(SHOWN if in_full else "")
-        hook_state.mark_shown(ctx, pad.version, standing=bool(text) and event.client.keeps_context)
+        hook_state.mark_shown(ctx, pad.version, standing=bool(text) and event.client.passes_context)
 
     return Outcome(HookAnswer(text), after)
 

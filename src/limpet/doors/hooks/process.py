@@ -69,6 +69,7 @@ class HookRun:
         from_plugin = self.client is None and clients.run_by_plugin()
         client = clients.detect(payload) if self.client is None else clients.find(self.client)
         self.client = client.name
+        self._check_names()
         event = self.received = read(client, self.event, payload)
         chosen = load(folder=event.folder or None)
         rules = chosen.bounds.hooks
@@ -80,6 +81,14 @@ class HookRun:
         outcome = _act(Hook(event, chosen))
         message = _remarks(chosen.remarks) if event.name == "session-start" and client.takes_messages else ""
         return client.write(event, outcome.answer._replace(message=message)), outcome
+
+    def _check_names(self) -> None:
+        """A mistake in the command line: an unknown event is an error; an unknown client speaks the plain dialect."""
+        if self.event not in TRIAGE:
+            raise ValueError(f"{self.event!r} is no event. {_nearest(self.event, tuple(TRIAGE))}")
+        if self.client and self.client not in clients.names():
+            advice = _nearest(self.client, clients.names())
+            log(f"{self.client} {self.event}: {self.client!r} is no client that Limpet knows. {advice}")
 
     def trouble(self) -> dict[str, Any]:
         """The answer after a failure: why it failed, once per session, for agents that show it to the person."""
@@ -135,6 +144,12 @@ def put_aside(path: str, handle: int) -> None:
     here = import_module("limpet.platform").here  # late: a full log is rare
     if here.try_lock(handle) and os.path.samestat(os.stat(path), os.fstat(handle)):
         os.replace(path, f"{path}.old")
+
+
+def _nearest(name: str, names: tuple[str, ...]) -> str:
+    """The names most like a mistaken one, or all of them."""
+    near = import_module("difflib").get_close_matches(name, names)  # late: mistakes are rare
+    return f"Did you mean {' or '.join(near)}?" if near else f"Choose one of {', '.join(names)}."
 
 
 def _remarks(remarks: tuple[str, ...]) -> str:

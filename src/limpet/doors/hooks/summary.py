@@ -8,7 +8,7 @@ from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.importers import transcripts
 from limpet.memory import handoff
-from limpet.model import AGENT, FILE, TOOL, lowest
+from limpet.model import AGENT, FILE, TOOL, Handoff, lowest
 from limpet.record import NamedTuple
 from limpet.redaction import Masking
 from limpet.session import notepad
@@ -20,6 +20,9 @@ from limpet.window.transcript import masked
 KEPT = ", but kept and searchable"  # what facts.summarise says of what it leaves out
 NO_TRANSCRIPT = transcripts.Transcript("", "", "", (), 0, ())
 REQUEST_CHARS = 1_000  # of the last request, which is repeated word for word
+REAL_WORK = 10  # calls of tools after which the draft of a session replaces the handoff that it took up
+CARRIED = "What this session took up and may not have finished:"
+CARRIED_CHARS = 4_000
 OPEN_ITEMS = 20  # of the notepad in a draft; the next session can read the rest
 HEADING = "## What the conversation said before it was compacted (gathered by Limpet, without a model)"
 
@@ -27,7 +30,7 @@ HEADING = "## What the conversation said before it was compacted (gathered by Li
 class Summary(NamedTuple):
     request: str  # the last one of the user
     text: str
-    worked: bool  # whether a tool was called
+    calls: int  # of tools
     source: str  # provenance: the least trusted of those who spoke
     name: str  # by which people recognise the session
     messages: tuple[Message, ...]
@@ -46,8 +49,8 @@ def summarise(path: str, budget: int = limits.CHECKPOINT_TOKENS) -> Summary:
     source = TOOL if any(message.results() for message in messages) else AGENT
     requests = _requests(messages)
     last, name = (requests or [""])[-1], end.title or (requests or [""])[0]
-    worked = any(message.calls() for message in messages)
-    return Summary(_shortened(last), text, worked, source, name, end.messages)
+    calls = sum(len(message.calls()) for message in messages)
+    return Summary(_shortened(last), text, calls, source, name, end.messages)
 
 
 def checkpoint(talk: Summary) -> tuple[str, str]:
@@ -60,7 +63,9 @@ def checkpoint(talk: Summary) -> tuple[str, str]:
 def draft(ctx: Context, talk: Summary, blockers: Sequence[str] = ()) -> tuple[str, str]:
     """A handoff for a session that wrote none, empty if it did no work, and its provenance."""
     pad = notepad.read_notepad(ctx)
-    if not (pad.content.strip() or talk.worked):
+    # A short session uses a handoff up too. What it left undone must not be lost with it.
+    carried = handoff.taken_up(ctx) if talk.calls < REAL_WORK else []
+    if not (pad.content.strip() or talk.calls or carried):
         return "", talk.source
     items = facts.merge([facts.gather([user(pad.content)])]).get(facts.OPEN, [])
     parts = [handoff.DRAFT]
@@ -74,7 +79,17 @@ def draft(ctx: Context, talk: Summary, blockers: Sequence[str] = ()) -> tuple[st
         parts.append("\n".join(["Blocked by:", *(f"- {blocker}" for blocker in blockers[:OPEN_ITEMS])]))
     if talk.text:
         parts.append(talk.text.replace(KEPT, ""))  # a turn's end stores no messages
-    return "\n\n".join(parts), lowest(talk.source, pad.origin, *([FILE] if blockers else []))
+    if carried:
+        earlier = "\n\n".join(_carried(item) for item in carried)[:CARRIED_CHARS]
+        parts.append(f"{CARRIED}\n\n{earlier}")
+    origins = (talk.source, pad.origin, *([FILE] if blockers else []), *(item.origin for item in carried))
+    return "\n\n".join(parts), lowest(*origins)
+
+
+def _carried(item: Handoff) -> str:
+    """The text of a handoff without what says that Limpet drafted or carried it."""
+    text = item.content.removeprefix(handoff.EARLIER_DRAFT).removeprefix(handoff.DRAFT)
+    return text.replace(f"{CARRIED}\n\n", "").strip()
 
 
 def _requests(messages: tuple[Message, ...]) -> list[str]:

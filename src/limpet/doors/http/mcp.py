@@ -19,7 +19,8 @@ import asyncio
 import gc
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -89,6 +90,7 @@ class Answers:
         }
         self._unused: OrderedDict[tuple[str, ...], Instructions] = OrderedDict()
         self._greeted: OrderedDict[tuple[str, ...], set[str | None]] = OrderedDict()
+        self._shown: dict[tuple[str, ...], Callable[[], None]] = {}  # of calls under way
         self._marking: set[asyncio.Task[None]] = set()
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -120,7 +122,10 @@ class Answers:
             tool = None
         elif tool not in policy.WRITING:
             await self._mark_used(request)
-        return await self._threads.run(request.visit.principal, tool, partial(self._answer, request))
+        try:
+            return await self._threads.run(request.visit.principal, tool, partial(self._answer, request))
+        finally:
+            await self._mark_shown(request)
 
     async def _mark_used(self, request: McpRequest) -> None:
         """Record that the instructions were read. A call that reads does not wait for the write lock because of it."""
@@ -135,7 +140,23 @@ class Answers:
             except (LimpetError, refusals.Refused):
                 self._remember(who, unused)  # the next call tries again
 
-        task = asyncio.create_task(mark())
+        await self._begin(mark())
+
+    async def _mark_shown(self, request: McpRequest) -> None:
+        """Record which handoffs the model now has, for sessions that begin beside it."""
+        record = self._shown.pop(_who(request), None)
+        if record is None:
+            return
+
+        async def mark() -> None:
+            with suppress(LimpetError, refusals.Refused):  # the call itself was answered
+                await self._threads.write(request.visit.principal, record)
+
+        await self._begin(mark())
+
+    async def _begin(self, marking: Coroutine[Any, Any, None]) -> None:
+        """Wait a moment for a write that no reply depends on. It is done even if it takes longer."""
+        task = asyncio.create_task(marking)
         self._marking.add(task)
         task.add_done_callback(self._marking.discard)
         await asyncio.wait({task}, timeout=MARK_SECONDS)
@@ -162,6 +183,8 @@ class Answers:
             raise jsonrpc.RpcError(jsonrpc.INTERNAL_ERROR, jsonrpc.FAILED_INSIDE) from problem
         finally:
             self._remember(who, client.unused)
+            if client.record_shown is not None:
+                self._shown[who] = client.record_shown
 
     def _remember(self, who: tuple[str, ...], unused: Instructions | None) -> None:
         if unused is not None:

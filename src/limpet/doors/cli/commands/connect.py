@@ -103,7 +103,7 @@ SERVERS = (
         (option("--port", "N", "0: any. [default: 0]", COUNT, default=0, bounds=(0, 65535)),
             flag("--no-open", "Only print the address.")), run="limpet.doors.cli.serve:dashboard"),
     Command("tools", "limpet tools --profile core", "List the tools of a profile, or of all, and the tokens they cost.",
-        (option("--profile", "NAME", "core or full. Both when not given."),),
+        (option("--profile", "NAME", "core, coding, full or agent. All of them when not given."),),
         run="limpet.doors.cli.own_logic:tools"),
 )
 

@@ -14,7 +14,8 @@ COMMANDS = (
         session=False),
     Command("tags", "limpet tags"),
     Command("context", "limpet context",
-        "Print what a new session would start with: handoff, notepad and memory. Nothing is used up by looking.",
+        "Print what a model would read at the start of a new session, names of tools included: handoff, notepad and "
+        "memory. Nothing is used up by looking.",
         (option("--line", "NAME", "Whose handoffs are shown; otherwise the line of this folder."),), session=True,
         run="limpet.doors.cli.own_logic:context"),
 )
