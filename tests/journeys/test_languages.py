@@ -57,6 +57,6 @@ def test_plain_sentences_of_the_user_stay_while_the_model_talks_on(tmp_path: Pat
             step = window.next(talk, limit=8_000)
             window.sent()
             compactions += isinstance(step, Compact)
-        shown = "\n".join(message.text() for message in step.messages)
+        shown = "\n".join(message.text() for message in window.next(talk, limit=8_000).messages)
         assert compactions >= 2
         assert [line for line in spoken if line not in shown] == []

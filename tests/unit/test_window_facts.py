@@ -422,3 +422,26 @@ def test_many_requests_do_not_push_the_oldest_out_of_what_a_fold_passes_on() -> 
 def test_a_number_inside_another_one_does_not_count() -> None:
     assert run_checks(checks({NUMBERS: ["48"]}), "it is 1480").missing
     assert run_checks(checks({NUMBERS: ["48"]}), "it is 48.").missing == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["リリース前に必ず山田さんの承認を得ること。", "顺便说一下\uff0c所有日志必须保留三年。"]
+)
+def test_a_rule_with_a_word_of_another_kind_is_a_rule(text: str) -> None:
+    assert gather([user(text)])[RULES] == [text]
+
+
+def test_a_sentence_stands_in_a_summary_once() -> None:
+    rule = "Never push to main."
+    said = merge([gather([user("Port the parser.")]), gather([user(rule)]), gather([user(f"Go on now.\n{rule}")])])
+    assert facts.summarise(said, 500).count(rule) == 1
+
+
+def test_the_reference_of_a_long_message_stays() -> None:
+    head = "📁 Output cached: 3f9a1c2b77e0 (212.0KB)"
+    rows = "\n".join(f"{number:05d} Pumpe {number % 7} Druck {number * 3 % 97} bar" for number in range(300))
+    said = merge([gather([user("Read it.")]), gather([user(f"This message is long.\n{head}\n\n{rows}")])])
+    assert head in facts.summarise(said, 300)
+    missing = run_checks(checks(said), "").missing
+    assert head in [check.text for check in missing]
+    assert len(missing) < 10

@@ -74,6 +74,7 @@ _NUMBER = re.compile(
     r"|\d\s?[年月日天時时分秒元円块個个件次倍人度]"
     r"|[一二三四五六七八九十百千万萬億亿零〇两兩]{2,}[年月日天小時时分秒毫元円块個个件次倍人度%]"
 )
+_REFERENCE = re.compile(r"📁 Output cached: [0-9a-f]{12,64} \([^)\n]*\)")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+")
@@ -117,8 +118,9 @@ def _said(facts: Facts, text: str) -> None:
     _prose(sentences, text, by_user=True)
     whole = " ".join(text.split())
     request = whole if len(text) <= ASK_MAX else _opening(text)
-    if request:
-        _add(facts, ASKS, request)
+    for line in (*_REFERENCE.findall(text), request):  # a long message that is kept as an output has its id here
+        if line and line not in facts.get(ASKS, ()):
+            _add(facts, ASKS, line)
     for kind in (DETAILS, STATEMENTS):
         lines = [line for line in sentences.pop(kind, ()) if line not in request]
         if request != whole:
