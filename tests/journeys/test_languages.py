@@ -8,6 +8,7 @@ import pytest
 
 import limpet
 from journeys.story import IN_WINDOW, STORIES, Telling, load
+from limpet import Compact, assistant, user
 
 
 @pytest.mark.parametrize("language", ["zh", "hi", *(pytest.param(one, marks=pytest.mark.slow) for one in ("de", "ar"))])
@@ -23,3 +24,39 @@ def test_what_matters_survives_in_other_languages(tmp_path: Path, language: str)
         # Most of what the user said is neither a rule nor a wish; the score says that it did not all fit.
         assert telling.compactions[-1].score is not None
         assert 0.3 < telling.compactions[-1].score < 1
+
+
+NAMES = (
+    *("Amsel", "Biber", "Condor", "Dachs", "Elster", "Falke", "Ganter", "Habicht", "Igel", "Jaguar", "Kranich"),
+    *("Luchs", "Marder", "Natter", "Otter", "Puma", "Qualle", "Rabe", "Storch", "Tapir"),
+)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "By the way, the box for {0} things stands in the {0} room.",
+        "Übrigens steht die Kiste für {0}-Sachen im Raum {0}.",
+        "ちなみに、{0}の箱は{0}室にあります。",
+        "顺便说一下，{0}的箱子在{0}房间里。",  # noqa: RUF001
+    ],
+)
+def test_plain_sentences_of_the_user_stay_while_the_model_talks_on(tmp_path: Path, sentence: str) -> None:
+    spoken = [sentence.format(name) for name in NAMES]
+    with limpet.open(str(tmp_path / "limpet.db"), project="demo", session="plain") as hold:
+        window = hold.session().window
+        talk = [user("Rebuild the parser.")]
+        for line in spoken:
+            talk += [assistant("Understood."), user(line)]
+        compactions = 0
+        for number in range(100):
+            talk += [
+                assistant(f"Answer {number}: " + "lorem ipsum dolor sit amet " * 20),
+                user(f"Next question number {number}, please."),
+            ]
+            step = window.next(talk, limit=8_000)
+            window.sent()
+            compactions += isinstance(step, Compact)
+        shown = "\n".join(message.text() for message in window.next(talk, limit=8_000).messages)
+        assert compactions >= 2
+        assert [line for line in spoken if line not in shown] == []

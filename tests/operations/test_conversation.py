@@ -398,3 +398,31 @@ def test_an_unknown_outcome_is_said_and_never_stored(opened: Opener) -> None:
     step = opened().session().window.next([*history(step), assistant("I will look first.")])
     assert transcript(hold) == [*talk, assistant("I will look first.")]
     assert isinstance(step, Step | Compact)
+
+
+def test_a_message_changed_below_a_compaction_is_seen(opened: Opener) -> None:
+    hold = opened()
+    window = hold.session("one").window
+    talk = [user("Build the house of stone.")]
+    folded = 0
+    while not folded:
+        number = len(talk)
+        talk += [assistant(f"Answer {number}: " + "wall stone window door roof " * 20), user(f"What of room {number}?")]
+        step = window.next(talk, limit=8_000)
+        window.sent()
+        folded += isinstance(step, Compact)
+    changed = user("What of the first room? The doors there have to be blue, says Miriam.")
+    talk[2] = changed
+    step = window.next(talk, limit=8_000)
+    assert changed in step.messages
+    assert step.messages.index(changed) < step.messages.index(talk[-1])
+    assert window.next(list(step.messages), limit=8_000).messages == step.messages, "a caller may hold the request"
+    assert changed in opened().session("one").window.next([], limit=8_000).messages
+    while folded < 2:
+        number = len(talk)
+        talk += [assistant(f"Answer {number}: " + "wall stone window door roof " * 20), user(f"What of room {number}?")]
+        step = window.next(talk, limit=8_000)
+        window.sent()
+        folded += isinstance(step, Compact)
+    assert changed not in step.messages
+    assert changed.text() in step.messages[0].text(), "the next summary has it word for word"

@@ -372,3 +372,76 @@ def test_clearing_names_each_result_at_most_once(talk: list[Message]) -> None:
     assert len({one.key for one in found}) == len(found)
     for one in found:
         assert "\n" not in compaction.cleared_line(one, "0" * 12, "log, 3 lines\n\nfirst\nsecond")
+
+
+# --- the user's sentences ---------------------------------------------------------------------------------------------
+
+
+def test_sentences_of_the_user_go_before_the_figures_of_the_model() -> None:
+    places = ["Amber", "Birch", "Coral", "Daisy", "Ember", "Fern", "Grove", "Heath", "Ivory", "Jade"]
+    plainly = [f"By the way, the box for {place.lower()} things stands in the {place} room." for place in places]
+    talk = [user("Rebuild the parser."), *map(user, plainly)]
+    for number in range(100):
+        talk += [
+            assistant(f"Answer {number}: " + "lorem ipsum dolor sit amet " * 20),
+            user(f"Next question number {number}, please."),
+        ]
+    gathered = merge(gather([message]) for message in talk)
+    text = facts.summarise(gathered, 600)
+    assert [line for line in plainly if line not in text] == []
+    assert "Next question number 99, please." in text
+    tight = facts.summarise(gathered, 200)
+    assert "Rebuild the parser." in tight
+    assert plainly[0] in tight, "the oldest are among those that stay"
+    score = run_checks(checks(gathered), tight).score
+    assert score is not None
+    assert score < 0.9, "what the user said and the summary does not say lowers the score"
+
+
+def test_few_lines_that_differ_in_several_numbers_are_facts_of_their_own() -> None:
+    pumps = [f"Pumpe {number} läuft mit {37 + number * 11} bar." for number in range(1, 7)]
+    talk = [user("Stelle die Anlage ein."), *map(user, pumps)]
+    for number in range(90):
+        talk += [assistant(f"Antwort {number}: " + "lorem ipsum dolor " * 20), user(f"Bitte weiter mit Rohr {number}.")]
+    gathered = merge(gather([message]) for message in talk)
+    text = facts.summarise(gathered, 600)
+    assert [line for line in pumps if line not in text] == []
+    bare = run_checks(checks(gathered), "\n".join(str(number) for number in range(200)))
+    assert {check.text for check in bare.missing} >= set(pumps), "a bare number does not say what it is the number of"
+    assert not [check for check in run_checks(checks(gathered), "").missing if check.text == "57"]
+
+
+def test_many_requests_do_not_push_the_oldest_out_of_what_a_fold_passes_on() -> None:
+    talk = [user("Rebuild the parser."), user("The box stands in the Otter room.")]
+    talk += [user(f"Next question number {number}, please.") for number in range(1_000)]
+    asked = merge(gather([message]) for message in talk)[ASKS]
+    assert "The box stands in the Otter room." in asked
+    assert len(asked) <= 400
+
+
+def test_a_number_inside_another_one_does_not_count() -> None:
+    assert run_checks(checks({NUMBERS: ["48"]}), "it is 1480").missing
+    assert run_checks(checks({NUMBERS: ["48"]}), "it is 48.").missing == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["リリース前に必ず山田さんの承認を得ること。", "顺便说一下\uff0c所有日志必须保留三年。"]
+)
+def test_a_rule_with_a_word_of_another_kind_is_a_rule(text: str) -> None:
+    assert gather([user(text)])[RULES] == [text]
+
+
+def test_a_sentence_stands_in_a_summary_once() -> None:
+    rule = "Never push to main."
+    said = merge([gather([user("Port the parser.")]), gather([user(rule)]), gather([user(f"Go on now.\n{rule}")])])
+    assert facts.summarise(said, 500).count(rule) == 1
+
+
+def test_the_reference_of_a_long_message_stays() -> None:
+    head = "📁 Output cached: 3f9a1c2b77e0 (212.0KB)"
+    rows = "\n".join(f"{number:05d} Pumpe {number % 7} Druck {number * 3 % 97} bar" for number in range(300))
+    said = merge([gather([user("Read it.")]), gather([user(f"This message is long.\n{head}\n\n{rows}")])])
+    assert head in facts.summarise(said, 300)
+    missing = run_checks(checks(said), "").missing
+    assert head in [check.text for check in missing]
+    assert len(missing) < 10

@@ -200,6 +200,9 @@ _UNSPACED: Mapping[str, Mapping[str, str]] = {
     },
 }
 
+_KANA = re.compile("[\u3040-\u30ff]")
+_STRICT = ("必ず", "必须", "必須", "务必", "務必", "禁止", "严禁", "嚴禁", "厳禁")  # always rules
+
 # Signs that end or part words. Letters of every script, with their vowel signs, stay together.
 _SIGNS = re.compile(r"[\s!\"#$%&()*+,./;<=>?@\[\\\]^_`{|}~\u00a1\u00a7\u00ab\u00b7\u00bb\u00bf\u060c\u061b\u061f"
                     r"\u0964\u0965\u06d4\u2010-\u2018\u201a-\u206f\u3000-\u303f\ufe30-\ufe4f]+")  # fmt: skip
@@ -238,7 +241,8 @@ class _Index(NamedTuple):
     words: Mapping[str, frozenset[str]]  # a word: the kinds it is a cue of
     beginnings: Mapping[str, tuple[tuple[str, str], ...]]  # its first letters: the beginning of a word, and its kind
     phrases: Mapping[str, tuple[tuple[str, str], ...]]  # the first word: the whole cue between spaces, and its kind
-    unspaced: tuple[tuple[str, str], ...]
+    chinese: tuple[tuple[str, str], ...]
+    japanese: tuple[tuple[str, str], ...]
 
 
 @lru_cache
@@ -262,7 +266,7 @@ def _index() -> _Index:
         {word: frozenset(kinds) for word, kinds in words.items()},
         {letters: tuple(cues) for letters, cues in beginnings.items()},
         {first: tuple(cues) for first, cues in phrases.items()},
-        tuple((cue, kind) for kind, cue in _cues(_UNSPACED.values())),
+        *(tuple((cue, kind) for kind, cue in _cues([_UNSPACED[name]])) for name in ("Chinese", "Japanese")),
     )
 
 
@@ -289,5 +293,9 @@ def kinds(text: str) -> set[str]:
         line = f" {' '.join(words)} "
         present.update(kind for first in firsts for cue, kind in index.phrases[first] if cue in line)
     if has_unspaced(folded):
-        present.update(kind for cue, kind in index.unspaced if cue in folded)
+        # The two share characters with different meanings; sentences with kana are Japanese.
+        cues = index.japanese if _KANA.search(folded) else index.chinese
+        present.update(kind for cue, kind in cues if cue in folded)
+        if any(cue in folded for cue in _STRICT):
+            present = {*present, RULE} - {DECISION}  # what must be approved or chosen is not approved or chosen yet
     return present

@@ -1,10 +1,11 @@
 """Facts: lines of a conversation that must survive a fold, extracted without a model.
 
-What the user says is kept word for word: short messages as they are, long ones sentence by sentence. Rules,
-decisions, open items, figures, names, files and ids are taken from the messages of the user and the model and from its
-tool calls. Much of that is recognised by structure, in any language: who speaks, lists, check boxes, quotations,
-capitals, digits of every script; cues.py adds the words of twelve languages. Of tool results, the failures count: the
-rest is data of unknown origin, and can be brought back in full.
+What the user says is kept word for word: short messages as they are, long ones sentence by sentence. It has the first
+claim on the room, and its oldest sentences stay with its newest ones. Rules, decisions, open items, figures, names,
+files and ids are taken from the messages of the user and the model and from its tool calls. Much of that is recognised
+by structure, in any language: who speaks, lists, check boxes, quotations, capitals, digits of every script; cues.py
+adds the words of twelve languages. Of tool results, the failures count: the rest is data of unknown origin, and can be
+brought back in full.
 
 The summary without a model is made of these facts: within a budget, the newest first to be kept. Nothing is rephrased.
 Each kind of fact has a share of the budget; the others may use what it leaves. Facts that do not fit are counted, so
@@ -30,12 +31,13 @@ from limpet.window.plan import cues
 from limpet.window.plan.actions import COMMAND, EFFECT, READ, ToolAction, actions
 
 ASKS, RULES, DECISIONS, OPEN, FIGURES = "asks", "rules", "decisions", "open", "figures"
-# Other sentences: the user's with a cue, those with a name, the user's without either, and the ends of answers.
-WISHES, STATEMENTS, NAMED, ANSWERS = "wishes", "statements", "named", "answers"
+# Other sentences: the user's with a cue, with a figure or a name, and without any; the model's with a name, and the
+# ends of its answers.
+WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS = "wishes", "details", "statements", "named", "answers"
 TASKS, FAILURES, COMMANDS, CHANGES = "tasks", "failures", "commands", "changes"
 FILES, IDS, NUMBERS, CLOSED = "files", "ids", "numbers", "closed"
 KINDS = (
-    *(ASKS, RULES, DECISIONS, OPEN, FIGURES, WISHES, STATEMENTS, NAMED, ANSWERS),
+    *(ASKS, RULES, DECISIONS, OPEN, FIGURES, WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS),
     *(TASKS, FAILURES, COMMANDS, CHANGES, FILES, IDS, NUMBERS),
 )
 LINE_MAX = 300  # characters kept of one line
@@ -44,7 +46,9 @@ OPENING_CHARS = 160  # of a longer one: its first sentences
 SPLIT_CHARS = 150  # a longer line is read sentence by sentence
 SPLIT_UNSPACED_CHARS = 60  # the same for Chinese and Japanese, which say as much in fewer characters
 PASTED = 40  # sentences without a cue at each end of one message; what has more is mostly pasted data
-ALIKE_CHARS = 80  # shorter lines that differ in nothing but digits say the same, as "go on with part 7"
+# Lines that differ in nothing but digits: a few are facts, as the pressure of each pump. More of them with one number
+# each count something up, as "go on with part 7"; still more are data.
+FEW_ALIKE, MANY_ALIKE = 5, 60
 FAILED = "- failed: "  # the prefix of failures in the ledger of a task
 SAID_IN_TASK = "- the user said: "  # the prefix of the user's words in it
 _TASK = re.compile(r"\[(?:Task|Cancelled): ")
@@ -70,6 +74,7 @@ _NUMBER = re.compile(
     r"|\d\s?[年月日天時时分秒元円块個个件次倍人度]"
     r"|[一二三四五六七八九十百千万萬億亿零〇两兩]{2,}[年月日天小時时分秒毫元円块個个件次倍人度%]"
 )
+_REFERENCE = re.compile(r"📁 Output cached: [0-9a-f]{12,64} \([^)\n]*\)")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+")
@@ -103,18 +108,26 @@ def _heard(facts: Facts, text: str) -> None:
         for line in lines:
             if line.startswith(SAID_IN_TASK):  # what the user said counts for as long as outside of a task
                 _heard(facts, line.removeprefix(SAID_IN_TASK))
-    elif len(text) <= ASK_MAX:
-        if text.strip():
-            _add(facts, ASKS, " ".join(text.split()))
-        _prose(facts, text, by_user=True)
-        facts.pop(STATEMENTS, None)  # the request itself contains them
     else:
-        opening = _opening(text)
-        _add(facts, ASKS, opening)
-        _prose(facts, text, by_user=True)
-        facts[STATEMENTS] = [line for line in facts.get(STATEMENTS, ()) if line not in opening]
-        if len(facts.get(STATEMENTS, ())) > 2 * PASTED:
-            facts[STATEMENTS] = [*facts[STATEMENTS][:PASTED], *facts[STATEMENTS][-PASTED:]]
+        _said(facts, text)
+
+
+def _said(facts: Facts, text: str) -> None:
+    """The user's own words: a short message whole, a long one sentence by sentence."""
+    sentences: Facts = {}
+    _prose(sentences, text, by_user=True)
+    whole = " ".join(text.split())
+    request = whole if len(text) <= ASK_MAX else _opening(text)
+    for line in (*_REFERENCE.findall(text), request):  # a long message that is kept as an output has its id here
+        if line and line not in facts.get(ASKS, ()):
+            _add(facts, ASKS, line)
+    for kind in (DETAILS, STATEMENTS):
+        lines = [line for line in sentences.pop(kind, ()) if line not in request]
+        if request != whole:
+            sentences[kind] = lines if len(lines) <= 2 * PASTED else [*lines[:PASTED], *lines[-PASTED:]]
+    for kind, lines in sentences.items():
+        for line in lines:
+            _add(facts, kind, line)
 
 
 def _opening(text: str) -> str:
@@ -159,11 +172,13 @@ def merge(many: Iterable[Mapping[str, Sequence[str]]]) -> Facts:
 
 
 def _newest(kind: str, lines: list[str]) -> list[str]:
-    """The lines to keep. The first request is what all the work is for, and the first rules still hold."""
+    """The lines to keep. Of rules and the user's sentences, the first ones still hold."""
     most = limits.FACTS_KEPT
+    if len(lines) > most:
+        lines = _without_series(kind, lines)
     if len(lines) <= most:
         return lines
-    oldest = {ASKS: 1, RULES: most // 2}.get(kind, 0)
+    oldest = most // 2 if kind in BOTH_ENDS else 0
     return [*lines[:oldest], *lines[oldest - most :]]
 
 
@@ -196,7 +211,7 @@ def _sentence(facts: Facts, text: str, by_user: bool) -> None:
         _add(facts, CLOSED if done else OPEN, _short(box[4].strip(), LINE_MAX))
     else:
         _add(facts, _kind(text, by_user), _short(text, LINE_MAX))
-    _tokens(facts, text)
+    _tokens(facts, text, by_user)
 
 
 def _kind(text: str, by_user: bool) -> str:
@@ -207,9 +222,9 @@ def _kind(text: str, by_user: bool) -> str:
     if by_user and (cues.WISH in present or _ITEM.match(text)):
         return WISHES
     if _NUMBER.search(text) or (_DIGIT.search(text) and _names(text)) or (not text.isascii() and _QUOTED.search(text)):
-        return FIGURES
+        return DETAILS if by_user else FIGURES
     if _has_name(text):
-        return NAMED
+        return DETAILS if by_user else NAMED
     return STATEMENTS if by_user else ANSWERS
 
 
@@ -222,7 +237,7 @@ def _has_name(text: str) -> bool:
     return any(first and second for first, second in pairwise(capitals)) and not all(capitals)
 
 
-def _tokens(facts: Facts, text: str) -> None:
+def _tokens(facts: Facts, text: str, by_user: bool) -> None:
     if "/" in text or "." in text:
         if "://" in text:
             for url in _URL.findall(text):
@@ -235,7 +250,7 @@ def _tokens(facts: Facts, text: str) -> None:
     if _DIGIT.search(text):
         for name in _names(text):
             _add(facts, IDS, name)
-        for number in _NUMBER.findall(text):
+        for number in () if by_user else _NUMBER.findall(text):  # the user's are looked for with their sentences
             _add(facts, NUMBERS, number)
 
 
@@ -280,21 +295,22 @@ def plain(text: str) -> str:
 # --- the summary ------------------------------------------------------------------------------------------------------
 
 # Kind of fact: its heading, and its guaranteed percentage of the budget. The rest of the budget is given out in this
-# order: first what an agent would get wrong without, last what it could look up.
+# order: first what the user said and what an agent would get wrong without, last what it could look up.
 SECTIONS: Mapping[str, tuple[str, int]] = {
-    RULES: ("Rules", 18),
+    RULES: ("Rules", 16),
+    ASKS: ("Asked for", 22),
     WISHES: ("Wanted", 10),
-    OPEN: ("Open", 12),
-    DECISIONS: ("Decided", 14),
-    FIGURES: ("Figures", 12),
-    ASKS: ("Asked for", 10),
-    NAMED: ("Named", 4),
+    OPEN: ("Open", 11),
+    DECISIONS: ("Decided", 13),
+    DETAILS: ("Details from the user", 6),
     STATEMENTS: ("Said by the user", 4),
-    FAILURES: ("Failed", 4),
-    TASKS: ("Tasks", 4),
-    CHANGES: ("Changed", 3),
-    FILES: ("Files", 2),
-    IDS: ("Names and ids", 2),
+    FIGURES: ("Figures", 6),
+    NAMED: ("Named", 2),
+    FAILURES: ("Failed", 3),
+    TASKS: ("Tasks", 3),
+    CHANGES: ("Changed", 1),
+    FILES: ("Files", 1),
+    IDS: ("Names and ids", 1),
     COMMANDS: ("Commands", 1),
     ANSWERS: ("Said by you", 0),
 }
@@ -304,9 +320,10 @@ ORDER = (
     WISHES,
     DECISIONS,
     OPEN,
+    DETAILS,
+    STATEMENTS,
     FIGURES,
     NAMED,
-    STATEMENTS,
     TASKS,
     FAILURES,
     CHANGES,
@@ -315,7 +332,9 @@ ORDER = (
     IDS,
     ANSWERS,
 )
-BOTH_ENDS = (RULES,)  # where there are too many, the first and the last ones are shown
+CUED = (RULES, WISHES, OPEN, DECISIONS)
+BOTH_ENDS = (RULES, ASKS, WISHES, DETAILS, STATEMENTS)  # where there are too many: the first and the last ones
+SERIES = (ASKS, WISHES, DETAILS, STATEMENTS, FIGURES, NAMED, ANSWERS)  # where lines that merely count up are one
 IN_A_ROW = (FILES, IDS)  # names, listed in one line
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])?\s*(?:\[[ xX]\])?\s*")
 FENCE = "```"
@@ -336,7 +355,23 @@ def summarise(facts: Mapping[str, Sequence[str]], budget: int) -> str:
 def besides(facts: Mapping[str, Sequence[str]], standing: str) -> Facts:
     """The facts that are not in the text that every request contains."""
     present = plain(standing)
+    facts = _with_own_requests(facts)
     return {kind: [line for line in lines if plain(line) not in present] for kind, lines in facts.items()}
+
+
+def _with_own_requests(facts: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
+    """Without the requests that consist of rules, wishes and the like, which are shown as such. The first one stays."""
+    cued = [line for kind in CUED for line in facts.get(kind, ())]
+    asks = facts.get(ASKS, ())
+    own = [*asks[:1], *(ask for ask in asks[1:] if not _consists_of(ask, cued))]
+    return {**facts, ASKS: own} if len(own) < len(asks) else facts
+
+
+def _consists_of(text: str, lines: Sequence[str]) -> bool:
+    for line in lines:
+        if line in text:
+            text = text.replace(line, " ")
+    return not any(map(str.isalnum, text))
 
 
 def shortened(text: str, standing: str, budget: int) -> str:
@@ -364,19 +399,17 @@ def _chosen(facts: Mapping[str, Sequence[str]], budget: int) -> tuple[dict[str, 
     """The facts that fit, each kind in its own order, and how many of each kind do not."""
     waiting, repeated = _waiting(facts)
     taken: dict[str, list[str]] = {kind: [] for kind in SECTIONS}
-    left = budget - _take(waiting[ASKS], taken[ASKS], budget * SECTIONS[ASKS][1] // 100)
+    left = budget - _take(waiting[ASKS], taken[ASKS], budget * SECTIONS[ASKS][1] // 100, both_ends=True)
     requests = "\n".join(taken[ASKS])
     for kind, (_, share) in SECTIONS.items():
-        if kind not in (ASKS, RULES):  # rules are shown as such, even if a request contains them
-            waiting[kind] = [cost for cost in waiting[kind] if cost[0] not in requests]
         if kind != ASKS:
+            waiting[kind] = [cost for cost in waiting[kind] if cost[0] not in requests]
             left -= _take(waiting[kind], taken[kind], min(left, budget * share // 100), both_ends=kind in BOTH_ENDS)
-    present = {line for lines in taken.values() for line in lines}
-    waiting[ASKS] = [cost for cost in waiting[ASKS] if cost[0] not in present]
     for lines in (waiting, repeated):
         for kind in SECTIONS:
             left -= _take(lines[kind], taken[kind], left, both_ends=kind in BOTH_ENDS)
-    chosen = {kind: set(lines) for kind, lines in taken.items()}
+    requests = "\n".join(taken[ASKS])
+    chosen = {kind: {line for line in lines if kind == ASKS or line not in requests} for kind, lines in taken.items()}
     ordered = {kind: [line for line in facts.get(kind, ()) if line in chosen[kind]] for kind in taken}
     missing = {kind: len(waiting[kind]) + len(repeated[kind]) for kind in SECTIONS}
     return ordered, {kind: count for kind, count in missing.items() if count}
@@ -386,27 +419,37 @@ def _waiting(facts: Mapping[str, Sequence[str]]) -> tuple[dict[str, list[Cost]],
     """The lines of each kind with their costs, the most important last, and those that a newer one makes needless."""
     waiting: dict[str, list[Cost]] = {}
     repeated: dict[str, list[Cost]] = {}
+    facts = _with_own_requests(facts)
     used: set[str] = set()
     for kind in SECTIONS:
         lines = list(facts.get(kind, ()))
-        if kind == ASKS:
-            lines = lines[1:] + lines[:1]  # the first request is what all the work is for, so it counts as the newest
-        else:
+        if kind != ASKS:
             lines = [line for line in lines if line not in used]
             used.update(lines)
+        newest = set(_without_series(kind, lines))
+        if kind == ASKS:
+            lines = lines[1:] + lines[:1]  # the first request is what all the work is for, so it counts as the newest
         costs = [(line, tokens.count(line) + 2) for line in lines]  # for the dash and the line end
-        newest = _newest_of_alike(kind, lines)
         waiting[kind] = [cost for cost in costs if cost[0] in newest]
         repeated[kind] = [cost for cost in costs if cost[0] not in newest]
     return waiting, repeated
 
 
-def _newest_of_alike(kind: str, lines: Sequence[str]) -> dict[str, None]:
-    """Of requests that differ in nothing but digits, the newest; lines of other kinds as they are."""
-    if kind not in (ASKS, WISHES):
-        return dict.fromkeys(lines)
-    alike = {_DIGITS.sub("0", line) if len(line) <= ALIKE_CHARS else line: line for line in lines}
-    return dict.fromkeys(alike.values())
+def _without_series(kind: str, lines: Sequence[str]) -> list[str]:
+    """The lines, and of those that merely count up the newest. The first request always stays."""
+    if kind not in SERIES:
+        return list(lines)
+    alike: dict[str, list[str]] = {}
+    for line in lines:
+        alike.setdefault(_DIGITS.sub("0", line), []).append(line)
+    older = {line for group in alike.values() if _is_series(group) for line in group[:-1]}
+    return [line for index, line in enumerate(lines) if line not in older or (kind == ASKS and not index)]
+
+
+def _is_series(alike: Sequence[str]) -> bool:
+    if len(alike) <= FEW_ALIKE:
+        return False
+    return len(alike) > MANY_ALIKE or all(len(set(_DIGITS.findall(line))) < 2 for line in alike)
 
 
 def _take(waiting: list[Cost], taken: list[str], room: int, *, both_ends: bool = False) -> int:
@@ -425,16 +468,18 @@ def _take(waiting: list[Cost], taken: list[str], room: int, *, both_ends: bool =
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 ADDENDUM_HEADING = "Also said before:"
-# In the order in which the budget is given out: lines with a cue, names, bare numbers, other words of the user. Not
-# requests as a whole: most of them are done.
-CHECKED = (RULES, OPEN, DECISIONS, IDS, FILES, NUMBERS, WISHES, STATEMENTS)
+# In the order in which the budget is given out: lines with a cue, what the user said, names, bare numbers of the model,
+# and the other sentences of long messages.
+CHECKED = (RULES, OPEN, DECISIONS, ASKS, WISHES, IDS, FILES, DETAILS, NUMBERS, STATEMENTS)
 LABELS = {
     RULES: "rule",
     OPEN: "open",
     DECISIONS: "decided",
+    ASKS: "asked",
     WISHES: "wanted",
     IDS: "ids",
     FILES: "files",
+    DETAILS: "said",
     NUMBERS: "numbers",
     STATEMENTS: "said",
 }
@@ -456,13 +501,38 @@ class CheckReport(NamedTuple):
 
 
 def checks(facts: Mapping[str, Sequence[str]]) -> tuple[Check, ...]:
-    return tuple(Check(kind, line) for kind in CHECKED for line in _newest_of_alike(kind, facts.get(kind, ())))
+    """What to look for, each text once. Numbers that merely count up are not worth a search."""
+    facts = _with_own_requests(facts)
+    figures = facts.get(FIGURES, ())
+    newest = _without_series(FIGURES, figures)
+    counted = _numbers(set(figures).difference(newest)) - _numbers(newest)
+    texts: dict[str, str] = {}
+    for kind in CHECKED:
+        for line in _without_series(kind, facts.get(kind, ())):
+            if kind != NUMBERS or line not in counted:
+                texts.setdefault(line, kind)
+    return tuple(Check(kind, line) for line, kind in texts.items())
+
+
+def _numbers(lines: Iterable[str]) -> set[str]:
+    return {number for line in lines for number in _NUMBER.findall(line)}
 
 
 def run_checks(expected: Sequence[Check], window: str) -> CheckReport:
     """Search the window for each of them. Whitespace and case make no difference."""
     normalised = plain(window)
-    return CheckReport(len(expected), tuple(check for check in expected if plain(check.text) not in normalised))
+    return CheckReport(len(expected), tuple(check for check in expected if not _is_in(check, normalised)))
+
+
+def _is_in(check: Check, window: str) -> bool:
+    text = plain(check.text)
+    start = window.find(text)
+    while check.kind == NUMBERS and start >= 0:  # not as a part of another number
+        end = start + len(text)
+        if not (window[max(0, start - 1) : start].isdigit() or window[end : end + 1].isdigit()):
+            return True
+        start = window.find(text, start + 1)
+    return start >= 0
 
 
 def addendum(missing: Sequence[Check], budget: int) -> str:

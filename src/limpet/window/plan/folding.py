@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from limpet.model import EMPTY
 from limpet.record import NamedTuple
-from limpet.window.messages import Message, Result, Text, user
+from limpet.window.messages import USER, Message, Result, Text, user
 from limpet.window.plan.line import BEGINNING, Line, contains, within
 
 CLEAR = "clear"  # tool results, each replaced by one line
@@ -64,10 +64,27 @@ def view(messages: Sequence[Message], folds: Iterable[Fold], line: Line | None =
         items += source.unfolded(position, block.first - 1)
         if block.text:
             items.append(WindowItem(user(block.text), block.first, block.last, block.key))
-        for first, last in block.shown:
+        for first, last in sorted({*block.shown, *_changed_since(block, all_folds)}):
             items += source.unfolded(max(first, block.first), min(last, block.last))
         position = block.last + 1
     return items + source.unfolded(position, len(messages) - 1)
+
+
+def _changed_since(block: Fold, folds: Sequence[Fold]) -> list[tuple[int, int]]:
+    """Where the caller changed messages of the user after a compaction: its summary does not know their new text.
+
+    They are shown as those that stay visible are. The next compaction reads and folds them.
+    """
+    if block.how != COMPACT:
+        return []
+    made = next(index for index, fold in enumerate(folds) if fold.key == block.key)
+    return [
+        (fold.first, fold.last)
+        for fold in folds[made + 1 :]
+        if fold.how == EDIT and block.first <= fold.first <= fold.last <= block.last
+        if all(message.role == USER for message in fold.messages)
+        if not any(first <= fold.last and fold.first <= last for first, last in block.shown)
+    ]
 
 
 def blocks(folds: Iterable[Fold]) -> list[Fold]:
