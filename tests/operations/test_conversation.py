@@ -426,3 +426,20 @@ def test_a_message_changed_below_a_compaction_is_seen(opened: Opener) -> None:
         folded += isinstance(step, Compact)
     assert changed not in step.messages
     assert changed.text() in step.messages[0].text(), "the next summary has it word for word"
+
+
+def test_a_compaction_keeps_the_reference_of_a_long_message_and_its_rules(opened: Opener) -> None:
+    hold = opened()
+    rows = [f"{number:05d} pump {number % 7} pressure {number * 3 % 97} bar" for number in range(4_000)]
+    rows.insert(2_600, "Never open valve K-88 without asking Miriam!")
+    talk = [user("\n".join(["Here is the log.", *rows, "What fails?"]))]
+    hold.session("one").window.next(talk, limit=8_000, shorten=True)
+    window = opened().session("one").window
+    step: Step | None = None
+    while not isinstance(step, Compact):
+        talk += [assistant("Well. " + "lorem ipsum dolor sit amet " * 20), user(f"Question {len(talk)}: go on?")]
+        step = window.next(talk, limit=8_000, shorten=True)
+        window.sent()
+    assert "📁 Output cached: " in step.messages[0].text()
+    assert "Never open valve K-88 without asking Miriam!" in step.messages[0].text()
+    assert len(step.missing) < 20

@@ -302,6 +302,8 @@ class Conversation:
         change = ctx.store.entries.edit(ctx.scope, FOLD, None, lambda before: draft, ctx.stamp(operation))
         self._all_entries.append(change.entry)
         self._entries.append(change.entry)
+        if record.how == CLEAR:
+            self._facts.clear()  # a long message is read with its reference from now on
         if self._index is not None and record.how == CLEAR:
             self._add_cleared(self._index, self._all_entries)
         self._rebuild()
@@ -420,8 +422,14 @@ class Conversation:
                 key = (first.first, items[group.stop - 1].last)
                 if key not in self._facts:
                     self._facts[key] = facts.gather([_clean(items[index].message) for index in group])
-                parts.append(self._facts[key])
+                parts += [*self._facts_of_long(first), self._facts[key]]
         return facts.merge(parts)
+
+    def _facts_of_long(self, item: WindowItem) -> list[facts.Facts]:
+        """What the user said in a message that a reference stands for now."""
+        stored = self._history[item.first].message
+        is_short = item.message.role == USER and facts.is_reference(item.message.text())
+        return [facts.gather([_clean(stored)])] if is_short and stored.role == USER else []
 
     def _facts_of_task(self, item: WindowItem) -> list[facts.Facts]:
         """What the user said in a finished task outlives it in the user's words."""

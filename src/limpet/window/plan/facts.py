@@ -112,6 +112,11 @@ def _heard(facts: Facts, text: str) -> None:
         _said(facts, text)
 
 
+def is_reference(text: str) -> bool:
+    """Whether it names an output that is kept, as the preview of a long message does."""
+    return _REFERENCE.search(text) is not None
+
+
 def _said(facts: Facts, text: str) -> None:
     """The user's own words: a short message whole, a long one sentence by sentence."""
     sentences: Facts = {}
