@@ -75,7 +75,7 @@ def find(root: str, file: str, state: StateFolder) -> JournalFile:
 def read(place: JournalFile) -> str | None:
     """The content of the file; None when there is none. Waits for an editor that is saving."""
     try:
-        with _held(place) as path:
+        with _stable_folder(place) as path:
             text = _read(place, path)
             if text is None or not text.strip() or not text.endswith("\n"):
                 log = _log(place)
@@ -88,7 +88,7 @@ def read(place: JournalFile) -> str | None:
 def size(place: JournalFile) -> int:
     """Of the file, in bytes; 0 when there is none."""
     try:
-        with _held(place) as path:
+        with _stable_folder(place) as path:
             return os.lstat(path).st_size
     except OSError:
         return 0
@@ -390,7 +390,7 @@ def _wrote(place: JournalFile, log: JournalLog, now: GitState) -> bool:
 
 
 @contextmanager
-def _held(place: JournalFile) -> Iterator[str]:
+def _stable_folder(place: JournalFile) -> Iterator[str]:
     """The path of the file through its open folder, so that a link put in the folder's place leads nowhere.
 
     Where the system has no such path, it is the plain one.
@@ -582,7 +582,7 @@ def _sync(folder: str) -> None:
 @contextmanager
 def _locked(place: JournalFile) -> Iterator[_KnownJournal]:
     try:
-        with place.state_folder(create=True) as folder, _lock(place, folder), _held(place) as path:
+        with place.state_folder(create=True) as folder, _lock(place, folder), _stable_folder(place) as path:
             displaced = folder.folder(_DISPLACED, create=True)
             try:
                 journal = _KnownJournal(place, path, folder, displaced)

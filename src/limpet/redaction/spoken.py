@@ -100,11 +100,11 @@ def _value(
 
 def _as_password(text: str, position: int) -> Iterator[Span]:
     """The word before "as the password"."""
-    said = _AS.search(text, max(0, position - _AS_CHARS), position)
-    if said and _AFTER_AS.match(text, position):
-        lowest = max(0, said.start() - 140)
-        start = lowest + max(map(text[lowest : said.start()].rfind, " \n\t")) + 1
-        word = _LAST_WORD.search(text[start : said.start()])
+    match_before = _AS.search(text, max(0, position - _AS_CHARS), position)
+    if match_before and _AFTER_AS.match(text, position):
+        lowest = max(0, match_before.start() - 140)
+        start = lowest + max(map(text[lowest : match_before.start()].rfind, " \n\t")) + 1
+        word = _LAST_WORD.search(text[start : match_before.start()])
         if word and strong(word.group()):
             yield Span(start + word.start(), start + word.end(), "password")
 

@@ -183,7 +183,7 @@ class Conversation:
 
     def _align(self, ctx: Context, messages: Sequence[Message]) -> LeftOut:
         """Find which of the caller's messages are stored, and store the others: as edits, or at the end."""
-        index = self._known()
+        index = self._position_index()
         pairs = [(message, digest(message)) for message in messages]
         pairs = [pair for pair in pairs if pair[1] in index.positions or not is_stub(pair[0])]
         caller = [CallerMessage(name, _is_weak(message)) for message, name in pairs]
@@ -202,7 +202,7 @@ class Conversation:
             self._go_to(ctx, reached)
         return _left_out(line, places, edits)
 
-    def _known(self) -> PositionIndex:
+    def _position_index(self) -> PositionIndex:
         if self._index is None:
             self._index = PositionIndex()
             for position in range(len(self._history)):

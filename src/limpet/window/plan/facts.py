@@ -109,7 +109,7 @@ def _heard(facts: Facts, text: str) -> None:
             if line.startswith(SAID_IN_TASK):  # what the user said counts for as long as outside of a task
                 _heard(facts, line.removeprefix(SAID_IN_TASK))
     else:
-        _said(facts, text)
+        _user_words(facts, text)
 
 
 def is_reference(text: str) -> bool:
@@ -117,18 +117,18 @@ def is_reference(text: str) -> bool:
     return _REFERENCE.search(text) is not None
 
 
-def _said(facts: Facts, text: str) -> None:
-    """The user's own words: a short message whole, a long one sentence by sentence."""
+def _user_words(facts: Facts, text: str) -> None:
+    """The user's own words: a short message as a whole, a long one sentence by sentence."""
     sentences: Facts = {}
     _prose(sentences, text, by_user=True)
-    whole = " ".join(text.split())
-    request = whole if len(text) <= ASK_MAX else _opening(text)
+    one_line = " ".join(text.split())
+    request = one_line if len(text) <= ASK_MAX else _opening(text)
     for line in (*_REFERENCE.findall(text), request):  # a long message that is kept as an output has its id here
         if line and line not in facts.get(ASKS, ()):
             _add(facts, ASKS, line)
     for kind in (DETAILS, STATEMENTS):
         lines = [line for line in sentences.pop(kind, ()) if line not in request]
-        if request != whole:
+        if request != one_line:
             sentences[kind] = lines if len(lines) <= 2 * PASTED else [*lines[:PASTED], *lines[-PASTED:]]
     for kind, lines in sentences.items():
         for line in lines:

@@ -77,10 +77,10 @@ def _changed_since(block: Fold, folds: Sequence[Fold]) -> list[tuple[int, int]]:
     """
     if block.how != COMPACT:
         return []
-    made = next(index for index, fold in enumerate(folds) if fold.key == block.key)
+    since = next(index for index, fold in enumerate(folds) if fold.key == block.key)
     return [
         (fold.first, fold.last)
-        for fold in folds[made + 1 :]
+        for fold in folds[since + 1 :]
         if fold.how == EDIT and block.first <= fold.first <= fold.last <= block.last
         if all(message.role == USER for message in fold.messages)
         if not any(first <= fold.last and fold.first <= last for first, last in block.shown)
