@@ -135,8 +135,8 @@ def test_the_name_of_a_worktree_in_an_archive_says_nothing_to_a_model(computer: 
     assert HEADLINE not in shown
 
 
-def test_names_in_an_export_are_one_line_where_a_model_reads_them(computer: Computer) -> None:
-    """Whoever made the file chose its keys, lines, sessions and tasks."""
+def test_an_export_with_names_of_several_lines_is_refused(computer: Computer) -> None:
+    """Whoever made the file chose its keys, lines, sessions and tasks, which a model would read."""
     source, target = computer.repository("source"), computer.repository("target")
     for words in (
         ("memory", "write", "KEY", "Tabs, not spaces."),
@@ -150,13 +150,13 @@ def test_names_in_an_export_are_one_line_where_a_model_reads_them(computer: Comp
     for name in ("KEY", "SESSION", "SECOND", "LINE", "TASK"):
         hostile = hostile.replace(name, json.dumps(f"{name}\n{HEADLINE}\n")[1:-1])
     (target / "export.jsonl").write_text(hostile, encoding="utf-8")
-    computer.limpet("import", "export.jsonl", where=target)
-    for where in (source, target):
-        start = hook(computer, "session-start", where, "s")
-        shown = json.loads(start)["hookSpecificOutput"]["additionalContext"] + computer.limpet("context", where=where)
-        for text in ("Tabs, not spaces.", "Casts parse.", "Lambdas parse.", "Types parse.", "LINE", "KEY", "TASK"):
-            assert text in shown
-        assert not [line for line in shown.splitlines() if line.startswith(HEADLINE)]
+    for more in ((), ("--exact",), ("--merge",)):
+        assert "Nothing was imported" in computer.refused("import", "export.jsonl", *more, where=target)
+    shown = hook(computer, "session-start", target, "s") + computer.limpet("context", where=target)
+    assert HEADLINE not in shown
+    shown = hook(computer, "session-start", source, "s") + computer.limpet("context", where=source)
+    for text in ("Tabs, not spaces.", "Casts parse.", "Lambdas parse.", "Types parse.", "LINE", "KEY", "TASK"):
+        assert text in shown
 
 
 def test_looking_makes_no_store_and_a_typing_mistake_is_an_error(computer: Computer) -> None:

@@ -122,7 +122,7 @@ def test_what_is_purged_for_ever_is_nowhere(opened: Opener, store_url: str, tmp_
     id, _ = fill(hold)
     repeat(hold)
     hold.session("here").notes.delete(id)
-    for origin in ("agent", "tool"):
+    for origin in ("agent", "tool", "person"):  # of the person: what the user said in the conversation
         answer = hold.call("purge", {"origin": origin, "session": "here", "forever": True}, by="person/cli")
         assert answer["counts"]
     assert all(finding.ok for finding in hold.check())
