@@ -150,7 +150,8 @@ def _handoff(view: View, entry: Entry) -> Html:
 
 
 def handoff(view: View) -> DrawnPage:
-    reply = view.run("read_handoff", id=view.param("id")).handoff
+    """One handoff, by its id, or the newest of a line of work."""
+    reply = view.run("read_handoff", id=view.param("id") or None, line=view.param("line") or None).handoff
     events, _ = paging.changes(view.context(), EventQuery(HANDOFF, reply.id, limit=limits.DASHBOARD_PAGE))
     by = el("a", parts.clip(reply.written_by, 60), href=view.link("/session", id=reply.written_by))
     used = (
