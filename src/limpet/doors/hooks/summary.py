@@ -20,7 +20,6 @@ from limpet.window.transcript import masked
 KEPT = ", but kept and searchable"  # what facts.summarise says of what it leaves out
 NO_TRANSCRIPT = transcripts.Transcript("", "", "", (), 0, ())
 REQUEST_CHARS = 1_000  # of the last request, which is repeated word for word
-REAL_WORK = 10  # calls of tools after which the draft of a session replaces the handoff that it took up
 CARRIED = "What this session took up and may not have finished:"
 CARRIED_CHARS = 4_000
 OPEN_ITEMS = 20  # of the notepad in a draft; the next session can read the rest
@@ -63,8 +62,8 @@ def checkpoint(talk: Summary) -> tuple[str, str]:
 def draft(ctx: Context, talk: Summary, blockers: Sequence[str] = ()) -> tuple[str, str]:
     """A handoff for a session that wrote none, empty if it did no work, and its provenance."""
     pad = notepad.read_notepad(ctx)
-    # A short session uses a handoff up too. What it left undone must not be lost with it.
-    carried = handoff.taken_up(ctx) if talk.calls < REAL_WORK else []
+    # A session that only answers uses a handoff up too. What it left undone must not be lost with it.
+    carried = [] if talk.calls else handoff.taken_up(ctx)
     if not (pad.content.strip() or talk.calls or carried):
         return "", talk.source
     items = facts.merge([facts.gather([user(pad.content)])]).get(facts.OPEN, [])
