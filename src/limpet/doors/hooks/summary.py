@@ -62,7 +62,7 @@ def checkpoint(talk: Summary) -> tuple[str, str]:
 def draft(ctx: Context, talk: Summary, blockers: Sequence[str] = ()) -> tuple[str, str]:
     """A handoff for a session that wrote none, empty if it did no work, and its provenance."""
     pad = notepad.read_notepad(ctx)
-    # A session that only answers uses a handoff up too. What it left undone must not be lost with it.
+    # A session that answered without a tool uses a handoff up too. What it left undone must not be lost with it.
     carried = [] if talk.calls else handoff.taken_up(ctx)
     if not (pad.content.strip() or talk.calls or carried):
         return "", talk.source
