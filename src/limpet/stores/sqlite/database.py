@@ -191,8 +191,9 @@ class Database:
 
     def _refuse_orphan_log(self) -> None:
         """A log without its database holds commits that SQLite would discard on opening."""
+        log = _size(self.path + "-wal")  # before the file: a process that makes the store writes the log last
         size = _size(self.path)
-        if _size(self.path + "-wal") and not size:
+        if log and not size:
             raise errors.not_a_store(self.path, "it is missing or empty while its log (-wal) still holds work")
         if size == 1:  # SQLite would treat it as an empty file and overwrite it
             raise errors.not_a_store(self.path, "the file is not an SQLite database")
