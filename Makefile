@@ -17,7 +17,7 @@ CODE := src tests docs examples $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check types types-beside lint rules house test tests coverage torture torture-seeded test-slow life test-spread test-clients test-browser bench docs run lock \
+.PHONY: help setup check types types-beside lint rules house test tests coverage torture torture-seeded test-slow life test-spread test-clients test-ways test-browser bench docs run lock \
 	sbom audit clean
 
 help: ## List the commands
@@ -76,6 +76,9 @@ test-spread: $(STAMP) ## The contract of the stores on PostgreSQL with tenants s
 test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model; CLIENTS="codex or goose" names some
 	@command -v npm >/dev/null || echo "No coding agent was tested: npm, which installs them, is not there."
 	@! command -v npm >/dev/null || $(PY) -m pytest -n 2 -m clients tests/clients $(if $(CLIENTS),-k "$(CLIENTS)")
+
+test-ways: $(STAMP) ## pip, uv, pipx, npx, the bundle: each from an empty home, with the wheel of this checkout
+	$(PY) -m pytest -m ways tests/ways
 
 test-browser: $(STAMP) ## The dashboard in a real Chromium (Debian: chromium, chromium-driver)
 	$(PY) -m pytest -m browser tests/browser
