@@ -21,8 +21,8 @@ def test_what_one_process_wrote_another_recalls(tmp_path: Path) -> None:
     limpet(tmp_path, "output", "keep", "calibrate", text=log)
     found = limpet(tmp_path, "recall", "why did we drop the old lexer?")
     assert found.returncode == 0, found.stderr
-    kind, id, day, trust, text, why = found.stdout.splitlines()[0].split("\t")
-    assert (kind, id[:5], len(day), trust) == ("note", "note_", 10, "person")
+    kind, id, moment, trust, text, why = found.stdout.splitlines()[0].split("\t")
+    assert (kind, id[:5], moment[-1], trust) == ("note", "note_", "Z", "person")
     assert text == "The «old» «lexer» was «dropped» because casts break LL(1)"
     assert "words: drop, old, lexer" in why
     reply = json.loads(limpet(tmp_path, "recall", "did the gyroscope drift", "--kind", "outputs", "--json").stdout)

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Rows = Iterable[Sequence[object]]
-LONGEST_UNWRAPPED = 40  # characters of a field that is not wrapped
+GAP = 2  # columns between the fields of a table
+SHORT_FIELD = 30  # columns; where a table is too wide, longer fields stand on lines of their own
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 # Up to the last @: a password may hold one, and showing too little is the better mistake.
 _IN_ADDRESS = r"(?<=://)([^:/?#@]*):.*@|(password=)[^&]*"
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400  # seconds
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
@@ -82,21 +85,41 @@ class RichScreen:
             self._print(one_line(line), styles.get(line[:1], ""))
 
     def table(self, columns: Sequence[str], rows: Rows) -> None:
+        """A table if it fits the terminal; otherwise a heading per row with its short fields, and its texts below."""
+        cells = [[_when(visible(str(cell))) for cell in row] for row in rows]
+        if not cells:
+            return
+        widths = [max(map(_width, (name, *column))) for name, *column in zip(columns, *cells, strict=True)]
+        if sum(widths) + GAP * len(widths) <= self._console.width:
+            self._grid(columns, cells)
+        else:
+            self._cards(cells, widths)
+
+    def _grid(self, columns: Sequence[str], cells: list[list[str]]) -> None:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-        cells = [[visible(str(cell)) for cell in row] for row in rows]
-        if not cells:
-            return
-        # The first field is what people copy, so it is not wrapped unless nothing else would fit beside it.
-        unwrapped = max(len(row[0]) for row in cells) <= LONGEST_UNWRAPPED
+        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
         for index, name in enumerate(columns):
-            first = index == 0
-            table.add_column(name, style="cyan" if first else "", no_wrap=first and unwrapped, overflow="fold")
+            table.add_column(name, style="" if index else "cyan", no_wrap=True)
         for row in cells:
             table.add_row(*map(Text, row))
         self._console.print(table)
+
+    def _cards(self, cells: list[list[str]], widths: list[int]) -> None:
+        """The first field is what people copy, so it begins a line and stays in one piece."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        for first, *rest in cells:
+            short = [cell for cell, width in zip(rest, widths[1:], strict=True) if cell and width <= SHORT_FIELD]
+            heading = Text()
+            heading.append(first, "cyan")
+            heading.append("".join(f" · {cell}" for cell in short), "dim")
+            self._console.print(heading, soft_wrap=_width(first) > self._console.width)
+            for cell, width in zip(rest, widths[1:], strict=True):
+                if cell and width > SHORT_FIELD:
+                    self._console.print(Padding(Text(cell), (0, 0, 0, 2), expand=False))
 
     def _print(self, text: str, style: str) -> None:
         from rich.text import Text
@@ -112,6 +135,29 @@ def _console() -> Console:
     # NO_COLOR takes rich's colours away but leaves bold; without a colour system no code at all is written.
     plain = console.no_color or console.is_dumb_terminal
     return Console(highlight=False, markup=False, emoji=False, color_system=None) if plain else console
+
+
+def _width(text: str) -> int:
+    """Columns on a terminal, of the longest line."""
+    from rich.cells import cell_len
+
+    return max(map(cell_len, text.split("\n")))
+
+
+def _when(cell: str) -> str:
+    """A moment as people say it: how long ago, or the local time. Any other text stays as it is."""
+    if not _MOMENT.fullmatch(cell):
+        return cell
+    from datetime import datetime
+
+    moment = datetime.fromisoformat(cell).astimezone()
+    now = datetime.now().astimezone()
+    seconds = (now - moment).total_seconds()
+    if 0 <= seconds < _HOUR:
+        return "just now" if seconds < _MINUTE else f"{int(seconds // _MINUTE)} min ago"
+    if 0 <= seconds < _DAY and moment.date() == now.date():
+        return f"{int(seconds // _HOUR)} h ago"
+    return f"{moment:%Y-%m-%d %H:%M}"
 
 
 def one_line(text: str) -> str:

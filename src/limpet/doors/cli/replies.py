@@ -27,7 +27,35 @@ def show(cli: Invocation, operation: str, reply: Json, arguments: Json) -> int:
         render.to_stdout(render.as_json(reply))
     else:
         RENDERERS.get(operation, generic)(cli, render.screen(), reply, arguments)
+        _say_empty(cli, operation, reply)
     return 0 if operation not in EXIT_WELL or EXIT_WELL[operation](reply) else 2
+
+
+# What an answer without anything in it says: the fields that are empty then, and the sentence.
+EMPTY: dict[str, tuple[str, str]] = {
+    "list_notes": ("notes", "no notes here; `limpet note add` writes one."),
+    "search_notes": ("notes related", "no note fits."),
+    "list_tags": ("tags", "no tags yet; `limpet note add TEXT --tag TAG` gives one."),
+    "search_memory": ("matches", "nothing in memory fits."),
+    "read_notepad": ("content", "the notepad is empty."),
+    "read_system_prompt": ("content", "there is no system prompt; `limpet prompt write` makes one."),
+    "scratch_note": ("content note_id", "the scratchpad is empty."),
+    "list_skills": ("skills problems", "no skills yet; `limpet skill promote` makes one of a section of the notepad."),
+    "recall": ("hits", "nothing fits."),
+    "list_sessions": ("sessions", "no sessions yet; they begin with the first thing that is written."),
+    "history": ("events", "nothing has changed yet."),
+    "list_pins": ("pins", "nothing is pinned; `limpet window pin` does it."),
+    "list_tasks": ("tasks", "no tasks in this session."),
+    "list_folds": ("folds", "nothing is folded."),
+    "list_seals": ("servers", "no server's tools are sealed; `limpet wrap` and `limpet gateway` seal them."),
+    "savings": ("tools", "no big result was kept yet, so nothing was saved."),
+}
+
+
+def _say_empty(cli: Invocation, operation: str, reply: Json) -> None:
+    fields, sentence = EMPTY.get(operation, ("", ""))
+    if sentence and not any(reply.get(field) for field in fields.split()):
+        cli.notice(sentence)
 
 
 # Hooks and CI look at the exit code of these: 0 when all is well, otherwise 2.
@@ -253,7 +281,7 @@ def _recall(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> No
     for hit in reply["hits"]:
         place = f"{hit['id']}:{hit['line']}" if "line" in hit else str(hit["id"])
         state = ", ".join(filter(None, (hit["trust"], hit.get("state"))))  # provenance, and whether it still holds
-        rows.append((hit["kind"], place, hit["updated_at"][:10], state, hit["text"], "; ".join(hit["why"])))
+        rows.append((hit["kind"], place, hit["updated_at"], state, hit["text"], "; ".join(hit["why"])))
     screen.table(("kind", "id", "updated", "state", "text", "why"), rows)
     if reply.get("left_out"):
         cli.notice(f"{reply['left_out']} more; --limit shows them.")
