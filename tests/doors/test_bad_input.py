@@ -17,6 +17,7 @@ from doors.cli_runner import Ran, run, run_child, sentence
 from journeys.stdio import Server
 from limpet import errors
 from limpet.api import Limpet
+from limpet.doors.cli.run import in_commands
 
 PAD = "# Plan\n- [ ] Parse casts\n"
 MEGABYTES = "x" * 10_000_000
@@ -229,7 +230,7 @@ def test_every_door_says_the_same_and_changes_nothing(
         assert server.refusal(case.operation, case.arguments) == problem.message
     if isinstance(case.cli, tuple):
         ran = run(*typed, *case.cli, stdin=case.stdin)
-        assert (ran.code, sentence(ran)) == (problem.exit_code, problem.message)
+        assert (ran.code, sentence(ran)) == (problem.exit_code, in_commands(problem.message))
     assert list(hold.export_lines()) == before
 
 
@@ -243,8 +244,22 @@ def test_a_real_command_says_it_on_one_line(id: str, hold: Limpet, typed: tuple[
     before = list(hold.export_lines())
     problem = refused(hold, case)
     ran = run_child(*typed[:-1], *case.cli, stdin=case.stdin)
-    assert ran == Ran(problem.exit_code, "", f"limpet: {problem.message}\n")
+    assert ran == Ran(problem.exit_code, "", f"limpet: {in_commands(problem.message)}\n")
     assert list(hold.export_lines()) == before
+
+
+def test_a_person_reads_of_commands_and_not_of_tools(typed: tuple[str, ...]) -> None:
+    for words, advice in (
+        (
+            ("note", "delete", "list_notes"),
+            "no note 'list_notes'. `limpet note list` and `limpet note search`",
+        ),
+        (("memory", "show", "nope"), "`limpet memory search` finds the keys"),
+        (("state", "get", "nope"), "`limpet state keys` lists"),
+        (("handoff", "show"), "`limpet handoff write` leaves one"),
+        (("output", "read", "abcdefabcdef"), "`limpet output list` gives the ids"),
+    ):
+        assert advice in run(*typed, *words).err
 
 
 def test_an_unknown_option_is_refused(hold: Limpet, typed: tuple[str, ...]) -> None:

@@ -484,3 +484,10 @@ def test_a_wrong_profile_makes_no_store(cli: Cli) -> None:
 def test_files_are_not_left_behind(cli: Cli) -> None:
     cli.ok("note", "add", "x")
     assert sorted(os.listdir(cli.folder)) == [".git"]
+
+
+def test_words_that_people_type_by_habit(cli: Cli) -> None:
+    assert cli("-V").out == cli("version").out == cli("--version").out
+    assert cli("help", "note", "add").out == cli("note", "add", "--help").out
+    assert cli("window", "--json").out == cli("window", "show", "--json").out
+    assert cli("window", "--session", "x").code == 0

@@ -18,7 +18,7 @@ from limpet import __version__
 
 def main(argv: list[str] | None = None) -> int:
     """Do what the arguments say; the exit code."""
-    args = sys.argv[1:] if argv is None else list(argv)
+    args = _usual(sys.argv[1:] if argv is None else list(argv))
     if args == ["--version"]:
         sys.stdout.write(f"limpet {__version__}\n")
         return 0
@@ -31,6 +31,17 @@ def main(argv: list[str] | None = None) -> int:
         gc.disable()
         return int(commands.function(recognised[0])(**recognised[2]) or 0)
     return int(import_module("limpet.doors.cli.run").run(args, recognised))
+
+
+def _usual(args: list[str]) -> list[str]:
+    """The words with what people type by habit in our own form: `help note add`, `version`, `window --json`."""
+    if args in (["-V"], ["version"]):
+        return ["--version"]
+    if args[:1] == ["help"]:
+        return [*args[1:], "--help"]
+    if args[:1] == ["window"] and args[1:2] and args[1].startswith("--") and args[1] != "--help":
+        return ["window", "show", *args[1:]]
+    return args
 
 
 def _hook(args: list[str]) -> tuple[str | None, str] | None:
