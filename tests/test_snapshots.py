@@ -118,7 +118,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.ambiguous_output("3f9a1c2b"),
     errors.no_output("3f9a1c2b77e0"),
     errors.output_gone("3f9a1c2b77e0", "pytest, 212.0KB, kept 2026-03-02, dropped 2026-03-09 (too old)"),
-    errors.one_of("scratchpad_read", ["lines", "match"]),
+    errors.one_of("read_output", ["lines", "match"]),
     errors.bad_slice("lines 'many' cannot be read: a range is written 100-150. Write it so."),
     errors.journal_missing("NOTES.md"),
     errors.journal_emptied("NOTES.md"),

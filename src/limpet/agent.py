@@ -220,7 +220,7 @@ class Agent:
             arguments = self.session.outputs.expanded(arguments)
         answer: Any = tool.handler(arguments)
         if name in ("spawn_session", "fork_session"):
-            self._start(answer["id"], arguments, forked=name == "fork_session")
+            self._start(answer.values["id"], arguments, forked=name == "fork_session")
         if name == "report_result":
             self._ended = str(arguments.get("result", ""))
         text = window.as_text(answer)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from limpet import errors
+from limpet.catalogue.ids import with_full_ids
 from limpet.catalogue.late import LateModule, LatePart, resolve
 from limpet.catalogue.operation import EVERY, Context, Operation, checked, session_name
 from limpet.catalogue.table import SMALL, WITH_WINDOW, find, guidance, operation_of, profile
@@ -60,6 +61,17 @@ NO_FOLDER = os.path.join(os.devnull, "none")  # a path where no file can be
 def wall_clock() -> int:
     """Milliseconds since 1970. A store keeps the time stamps of a project increasing, even if this goes back."""
     return time.time_ns() // 1_000_000
+
+
+class Answer(str):
+    """What one of Limpet's tools answers a model: short text, and in `values` the same as JSON for the program."""
+
+    values: dict[str, Any]
+
+    def __new__(cls, text: str, values: dict[str, Any]) -> Answer:
+        answer = super().__new__(cls, text)
+        answer.values = values
+        return answer
 
 
 class Tool(NamedTuple):
@@ -164,7 +176,8 @@ class Limpet:
             raise _only_for_reading()
         if operation.in_folder and not operation.read_only:  # a store masks what it gets; a file does not
             values = {key: masking.value(value) for key, value in values.items()}
-        return resolve(operation.run)(self.context(name, by, masking), **values)
+        ctx = self.context(name, by, masking)
+        return resolve(operation.run)(ctx, **with_full_ids(ctx, operation, values))
 
     def call(
         self,
@@ -181,6 +194,13 @@ class Limpet:
         """
         operation, masking = find(name), Masking(keep_secret)
         return operation.render(self.run(operation, arguments, session, by, masking), masking)
+
+    def answer(self, operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Answer:
+        """Call an operation for a model, which reads the text."""
+        masking = Masking()
+        value = self.run(operation, arguments, session, by, masking)
+        text = operation.render_text(self.context(session, by), value, masking)
+        return Answer(text, operation.render(value, masking))
 
     def do(self, function: Callable[Concatenate[Context, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call an operation by its function, outside of any session. Arguments are given by name."""
@@ -252,19 +272,19 @@ class Limpet:
     def tools(self, profile_name: str = "core", *, session: str | None = None, also: Sequence[str] = ()) -> list[Tool]:
         """Tools with JSON schemas and handlers, for a model's API. Handlers raise LimpetError with a text to show.
 
-        `also` names operations to add to those of the profile.
+        A handler returns an `Answer`, the short text for the model. `also` names operations to add to those of the
+        profile.
         """
 
-        def handler(operation: Operation) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-            def handle(arguments: Mapping[str, Any]) -> dict[str, Any]:
-                masking = Masking()
-                return operation.render(self.run(operation, arguments, session, "agent/tools", masking), masking)
+        def handler(operation: Operation) -> Callable[[Mapping[str, Any]], Answer]:
+            def handle(arguments: Mapping[str, Any]) -> Answer:
+                return self.answer(operation, arguments, session, "agent/tools")
 
             return handle
 
         operations = {op.name: op for op in (*profile(profile_name), *map(find, also))}.values()
-        small = profile_name in SMALL
-        return [Tool(op.name, op.description(), op.input_schema(small=small), handler(op)) for op in operations]
+        how: dict[str, Any] = {"small": profile_name in SMALL, "bounds": self._bounds, "session": session is None}
+        return [Tool(op.name, op.description(), op.input_schema(**how), handler(op)) for op in operations]
 
     def guidance(self, profile_name: str = "core") -> str:
         """The prompt section that teaches these tools. Give it to the model only together with them."""

@@ -149,6 +149,12 @@ too_many_children = Conflict.says(
     "this session has {limit} children at work, which is the limit. Wait for one with wait_for_sessions first."
 )
 not_a_child = BadInput.says("session {id!r} has no parent to report to. Answer in your reply, or leave a handoff.")
+not_your_session = BadInput.says(
+    "session_id {id!r} is no session of this client. Leave session_id out: calls work in their own session."
+)
+no_such_session = BadInput.says(
+    "there is no session {id!r}; {nearest}. Give the id of one that exists, or begin one with begin_session."
+)
 session_over = Conflict.says("session {id!r} has already ended ({outcome}). Spawn a new one for more work.")
 foreign_home = BadInput.says(
     "the data folder would be in {path}, which belongs to user {owner}, but this runs as user {me}. Nothing was read "
@@ -255,7 +261,7 @@ bad_slice = BadInput.says("{why}")
 no_note = NotFound.says("there is no note {id!r}. list_notes and search_notes give the ids that exist.")
 output_gone = NotFound.says("the output {id!r} is gone: {was}. This is final; make the call again if you need it.")
 
-no_output = NotFound.says("there is no output {id!r}. scratchpad_list gives the ids that exist.")
+no_output = NotFound.says("there is no output {id!r}. list_outputs gives the ids that exist.")
 no_entry = NotFound.says("there is no {kind} {key!r}. {advice}")
 no_version = NotFound.says("the {what} has no version {version}; it has versions up to {newest}. Choose one.")
 no_event = NotFound.says("there is no change {seq} in this project's history. `limpet history` lists them.")
@@ -436,7 +442,7 @@ bad_evidence = BadInput.says(
 few_scenarios = BadInput.says(
     "{got} test scenarios were given; a decision needs {needed}: the usual case, an edge, a failure. Add them."
 )
-no_item = NotFound.says("no open {section} in the journal holds {text!r}. recover_notes with level 3 shows them all.")
+no_item = NotFound.says("no open {section} in the journal holds {text!r}. recover_journal with level 3 shows them all.")
 ambiguous_item = BadInput.says(
     "{count} open entries of {section} hold {text!r}. Give more words of the one you mean.",
     "section text count",

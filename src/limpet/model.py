@@ -309,6 +309,11 @@ def moment(ms: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=max(0, min(ms, _LAST_MS)))
 
 
+def epoch_ms(at: datetime) -> int:
+    """The inverse of `moment`."""
+    return (at - _EPOCH) // timedelta(milliseconds=1)
+
+
 # A stored record of another shape, of a damaged import or a later version, must not fail every read of its neighbours.
 
 

@@ -94,8 +94,8 @@ class JournalRules(NamedTuple):
     """Where the journal is and how much of it is shown and kept."""
 
     file: str = "NOTES.md"  # path: from the project's folder
-    level_1_tokens: int = 100  # tokens: of recover_notes at level 1, which is read at every start
-    level_2_tokens: int = 500  # tokens: of recover_notes at level 2
+    level_1_tokens: int = 100  # tokens: of recover_journal at level 1, which is read at every start
+    level_2_tokens: int = 500  # tokens: of recover_journal at level 2
     rotate_bytes: int = 48 << 10  # bytes: past this, old decisions and log rows move to the archive; 12,000 tokens
     keep_decisions: int = 10  # decisions: that stay when the rest moves
     keep_log_rows: int = 20  # rows: of the log that stay

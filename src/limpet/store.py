@@ -210,6 +210,10 @@ class Entries(Protocol):
 
     def event(self, scope: Scope, seq: int) -> Event | None: ...
 
+    def numbers(self, scope: Scope, kind: str, keys: Sequence[str]) -> dict[str, int]:
+        """The numbers of the changes that first made these entries, deleted since or not. Keys without one are left
+        out: messages have no changes, and an import may bring an entry without its history."""
+
     def dump(self, scope: Scope) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """All entries and events of a project as ("entry" | "event", record), in a stable order, from one snapshot."""
 

@@ -88,7 +88,7 @@ async def notes_survive_compaction(drive: Driver, hold: Limpet) -> None:
     def look_back(window: Window) -> Do:
         reference = re.search(r"hold://([0-9a-f]{12})|Output cached: ([0-9a-f]{12})", seen["window"])
         assert reference is not None
-        return Do("scratchpad_read", {"id": reference[1] or reference[2], "match": "row 3-7 "})
+        return Do("read_output", {"id": reference[1] or reference[2], "match": "row 3-7 "})
 
     def remember(window: Window) -> Do:
         # The last result is the third record, as a reference with a preview.

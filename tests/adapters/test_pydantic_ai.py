@@ -290,6 +290,6 @@ def test_every_tool_answers_the_test_model(hold: Limpet) -> None:
     """Its arguments are nonsense, so some calls are refused; none of them ends the run."""
     result = Agent(TestModel(), capabilities=[LimpetMemory(hold, profile="full")]).run_sync("Try all.")
     outcomes = {part.tool_name: part.outcome for part in returned(result.all_messages())}
-    assert {"add_note", "recall", "scratchpad_read"} <= set(outcomes)
+    assert {"add_note", "recall", "read_output"} <= set(outcomes)
     assert outcomes["add_note"] == "success"
-    assert outcomes["scratchpad_read"] == "failed"
+    assert outcomes["read_output"] == "failed"

@@ -172,6 +172,10 @@ class NaiveStore:
     def event(self, scope: Scope, seq: int) -> Event | None:
         return next((event for event in self._of(scope).events if event.seq == seq), None)
 
+    def numbers(self, scope: Scope, kind: str, keys: Sequence[str]) -> dict[str, int]:
+        events = [event for event in self._of(scope).events if event.kind == kind and event.version == 1]
+        return {event.key: event.seq for event in events if event.key in keys}
+
     def projects(self, tenant: str) -> tuple[str, ...]:
         return tuple(sorted(scope.project for scope in self._projects if scope.tenant == tenant))
 

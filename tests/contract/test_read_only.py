@@ -56,8 +56,8 @@ def reads_work(path: Path, tmp_path: Path) -> None:
         assert len(hold.call("list_notes", {})["notes"]) == 1
         assert hold.call("search_notes", {"query": "four"})["notes"]
         assert hold.call("recall", {"query": "tea"})
-        (output,) = hold.call("scratchpad_list", {})["entries"]
-        assert "kept line" in hold.call("scratchpad_read", {"id": output["id"], "lines": "1-2"})["content"]
+        (output,) = hold.call("list_outputs", {})["entries"]
+        assert "kept line" in hold.call("read_output", {"id": output["id"], "lines": "1-2"})["content"]
         assert len(list(hold.export_lines())) > 3
         assert all(finding.ok for finding in hold.backup(str(tmp_path / "copy.db")))
         with pytest.raises(errors.StoreReadOnly, match="cannot be written"):

@@ -31,10 +31,10 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (3, limit[1]))
 calls = {
     "search_notes": {"query": "tea"},
     "recall": {"query": "tea"},
-    "init_notes": {},
-    "update_notes": {"section": "Blockers & Dependencies", "content": "x"},
+    "init_journal": {},
+    "update_journal": {"section": "Blockers & Dependencies", "content": "x"},
     "run_sandbox_code": {"code": "1 + 1"},
-    "scratchpad_list": {},
+    "list_outputs": {},
     "audit": {},
     "history": {},
     "list_skills": {},

@@ -120,7 +120,7 @@ def test_what_a_read_writes_on_the_side_gives_up_after_a_moment(path: Path, scop
     with held(path), limpet.open(str(path), project="p", session="s") as hold:
         hold.call("recall", {"query": "warm up"})
         began = time.monotonic()
-        assert hold.call("scratchpad_read", {"id": kept.id, "lines": "1-2"})["content"]
+        assert hold.call("read_output", {"id": kept.id, "lines": "1-2"})["content"]
         assert hold.call("recall", {"query": "output"})
         assert time.monotonic() - began < 1
 

@@ -10,7 +10,7 @@ from mcp import ClientSession
 
 from doors.wrap_kit import MASK
 
-OURS = ["scratchpad_read", "scratchpad_list"]
+OURS = ["read_output", "list_outputs"]
 Story = list[tuple[str, dict[str, Any]]]
 
 
@@ -23,7 +23,7 @@ async def read_back(session: ClientSession, shown: str) -> str:
     pages: list[str] = []
     more: dict[str, str] = {}
     while True:
-        result = await session.call_tool("scratchpad_read", {"id": id, **more})
+        result = await session.call_tool("read_output", {"id": id, **more})
         page = json.loads(dumped(result)["content"][0]["text"])
         pages.append(page["content"])
         if not page.get("cursor"):

@@ -93,7 +93,7 @@ def test_every_parameter_of_an_operation_can_be_given() -> None:
     together = ("pad append", "pad prepend", "pad edit", "prompt append", "prompt prepend", "prompt edit")
     for path, operation in COMMANDS.items():
         # These are one operation together; test_cli.py, test_cli_layers.py and test_cli_journal.py run each of them.
-        if path in together or path.startswith("state ") or operation.name == "update_notes":
+        if path in together or path.startswith("state ") or operation.name == "update_journal":
             continue
         names = {param.name for param in ALL[path].params} | set(ALL[path].row.fixed)
         for param in operation.params:

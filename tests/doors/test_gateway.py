@@ -84,7 +84,7 @@ def test_tools_prompts_and_resources_of_all(place: Place) -> None:
         listed = client.ask("tools/list")
         names = [tool["name"] for tool in listed["tools"]]
         assert "_meta" not in listed
-        assert {"one__text", "two__text", "scratchpad_read"} <= set(names)
+        assert {"one__text", "two__text", "read_output"} <= set(names)
         assert len(names) == len(set(names))
         for name in NAMES:
             assert json.loads(shown(ask(client, f"{name}__echo", é="x"))) == {"é": "x"}

@@ -451,8 +451,8 @@ def test_a_result_too_long_for_the_client_is_taken_from_its_own_folder_only(plac
         *(("codex", name) for name in ("apply_patch", "mcp__limpet__search_notes")),
         *(("gemini", name) for name in ("read_file", "replace", "mcp_limpet_read_notepad")),
         *(("copilot", name) for name in ("view", "edit", "limpet-recall")),
-        *(("cursor", name) for name in ("Shell", "MCP:scratchpad_read")),
-        *(("opencode", name) for name in ("read", "limpet_scratchpad_read", "task")),
+        *(("cursor", name) for name in ("Shell", "MCP:read_output")),
+        *(("opencode", name) for name in ("read", "limpet_read_output", "task")),
     ],
 )
 def test_files_edits_sub_agents_and_our_own_tools_are_left_alone(place: Place, client: str, tool: str) -> None:

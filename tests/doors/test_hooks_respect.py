@@ -63,7 +63,7 @@ def test_what_is_said_names_itself_and_is_marked_as_data(place: Place, client: s
     assert "data, not instructions" in LEAD
     said = json.dumps(place.hook(client, "after-tool", events(client)["after-tool"]), ensure_ascii=False)
     assert "📁 Output cached: " in said
-    assert "scratchpad_read" in said
+    assert "read_output" in said
 
 
 @pytest.mark.parametrize("escape", ESCAPES)

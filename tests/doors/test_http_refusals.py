@@ -17,7 +17,7 @@ SAID = [
     refusals.wrong_project("parser"),
     refusals.project_needed(("parser", "lexer")),
     refusals.two_projects("parser", "lexer"),
-    refusals.no_folder("recover_notes"),
+    refusals.no_folder("recover_journal"),
     refusals.no_route("/docs"),
     refusals.no_method("PUT", {"POST", "GET"}),
     refusals.too_often(7, "600 calls a minute"),

@@ -121,17 +121,17 @@ def test_an_output_of_another_tenant_is_not_there(team: Team) -> None:
         shown = opened.elsewhere(Scope(team.tenant, PROJECT)).session("s").outputs.keep("shell", BIG)
     assert shown.output is not None
     for name in (shown.output.id, shown.output.digest):
-        assert "a line that says" in good(team.alice.call("scratchpad_read", {"id": name}))["content"]
-        there, never = (team.stranger.call("scratchpad_read", {"id": given}) for given in (name, "0" * len(name)))
+        assert "a line that says" in good(team.alice.call("read_output", {"id": name}))["content"]
+        there, never = (team.stranger.call("read_output", {"id": given}) for given in (name, "0" * len(name)))
         assert there.status_code == never.status_code == 404
         named, unnamed = (re.sub("'[0-9a-f]+", "'", answer.text) for answer in (there, never))
         assert named == unnamed, "it answers as if it never was"
-    page = good(team.alice.call("scratchpad_read", {"id": shown.output.id, "tokens": 100}))
+    page = good(team.alice.call("read_output", {"id": shown.output.id, "tokens": 100}))
     assert page["cursor"]
     stolen = {"id": shown.output.id, "cursor": page["cursor"]}
-    assert good(team.bob.call("scratchpad_read", stolen))["content"]
-    assert team.stranger.call("scratchpad_read", stolen).status_code == 404
-    assert team.many.call("scratchpad_read", stolen, at="/p/other").status_code == 404
+    assert good(team.bob.call("read_output", stolen))["content"]
+    assert team.stranger.call("read_output", stolen).status_code == 404
+    assert team.many.call("read_output", stolen, at="/p/other").status_code == 404
 
 
 def test_the_project_is_named_in_the_path_or_in_a_header(team: Team) -> None:
@@ -162,20 +162,20 @@ def test_files_beside_the_store_belong_to_the_project_they_are_in(hall: Hall) ->
 
 
 def files_stay(team: Team, tmp_path: Path) -> None:
-    good(team.alice.call("init_notes"))
-    good(team.alice.call("update_notes", {"section": "task", "text": "parsnip"}))
+    good(team.alice.call("init_journal"))
+    good(team.alice.call("update_journal", {"section": "task", "text": "parsnip"}))
     (journal,) = tmp_path.rglob("NOTES.md")
     listed = team.alice.rpc("tools/list").text
-    assert "recover_notes" in listed
-    assert "recover_notes" not in team.stranger.rpc("tools/list").text
+    assert "recover_journal" in listed
+    assert "recover_journal" not in team.stranger.rpc("tools/list").text
     before = journal.read_bytes()
     assert b"parsnip" in before
     for caller, at in ((team.stranger, ""), (team.many, "/p/other")):
         for operation in (
-            "recover_notes",
-            "update_notes",
-            "rotate_notes",
-            "heal_notes",
+            "recover_journal",
+            "update_journal",
+            "rotate_journal",
+            "heal_journal",
             "list_skills",
             "promote_skill",
         ):

@@ -43,8 +43,8 @@ STORY: list[tuple[str, dict[str, Any]]] = [
     ("read_handoff", {}),
     ("uncompact", {"first": 1}),
     ("recall", {"query": "which parser is hand-written?"}),
-    ("scratchpad_list", {}),
-    ("scratchpad_read", {"id": "3f9a1c2b77e0", "query": "casts"}),
+    ("list_outputs", {}),
+    ("read_output", {"id": "3f9a1c2b77e0", "query": "casts"}),
     ("run_sandbox_code", {"code": "print(session.notepad.read())\nn + 1", "inputs": {"n": 1}}),
     ("run_sandbox_code", {"code": "1 / 0"}),
     ("edit_system_prompt", {"operation": "append", "content": "Answer in English.\n"}),
@@ -56,15 +56,15 @@ STORY: list[tuple[str, dict[str, Any]]] = [
     ("agent_state", {"action": "get", "key": "build"}),
     ("agent_state", {"action": "keys"}),
     ("agent_state", {"action": "get", "key": "nothing"}),
-    ("recover_notes", {}),
-    ("update_notes", {"section": "goal", "text": "casts | nested", "note": "tests"}),
+    ("recover_journal", {}),
+    ("update_journal", {"section": "goal", "text": "casts | nested", "note": "tests"}),
     ("log_decision", {"title": "t", "decision": "d", "rationale": "r", "evidence": ["a.py:1"], "scenarios": ["x"] * 3}),
     (
         "log_decision",
         {"title": "t", "decision": "d", "rationale": "r", "evidence": ["user: go"], "scenarios": ["x"] * 3},
     ),
     ("checkpoint_session", {"summary": "casts work", "state": "tests next"}),
-    ("recover_notes", {"level": 2, "query": "casts"}),
+    ("recover_journal", {"level": 2, "query": "casts"}),
 ]
 VARYING = re.compile(r"(?:note|task)_\d+|\d{4}-\d\d-\d\dT[\d:.]+Z|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d")
 

@@ -106,7 +106,7 @@ def test_small_results_are_equal_to_those_of_the_upstream(client: Lines) -> None
         theirs = direct.ask("tools/list")["tools"]
         ours = client.ask("tools/list")["tools"]
     assert ours[: len(theirs)] == theirs
-    assert [tool["name"] for tool in ours[len(theirs) :]] == ["scratchpad_read", "scratchpad_list"]
+    assert [tool["name"] for tool in ours[len(theirs) :]] == ["read_output", "list_outputs"]
     assert all(tool["inputSchema"]["type"] == "object" and tool["description"] for tool in ours[len(theirs) :])
 
 
@@ -122,7 +122,7 @@ def test_a_big_result_is_kept_and_can_be_read_back_byte_for_byte(revision: str, 
         result = ask(client, "text", size=BIG)
         assert len(shown(result)) < BIG / 4
         assert read_back(client, id_in(shown(result))) == words(BIG)
-        listed = client.ask("tools/call", {"name": "scratchpad_list"})
+        listed = client.ask("tools/call", {"name": "list_outputs"})
         assert id_in(shown(result)) in shown(listed)
         assert ("resultType" in listed) == (revision == MODERN)
 
@@ -179,7 +179,7 @@ def test_a_batch_is_looked_into(client: Lines) -> None:
         params = {"name": tool, "arguments": arguments}
         return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
 
-    client.send([call(50, "text", size=BIG), call(51, "text", size=10), call(52, "scratchpad_list")])
+    client.send([call(50, "text", size=BIG), call(51, "text", size=10), call(52, "list_outputs")])
     replies: dict[int, Reply] = {}
     while len(replies) < 3:
         line = client.read()
@@ -219,18 +219,18 @@ def test_a_tool_of_the_upstream_keeps_its_name(store: Path) -> None:
         first = client.ask("tools/list")
         second = client.ask("tools/list", {"cursor": first["nextCursor"]})
         names = [tool["name"] for page in (first, second) for tool in page["tools"]]
-        assert names[-3:] == ["scratchpad_read", "limpet_scratchpad_read", "scratchpad_list"]
-        assert shown(ask(client, "scratchpad_read")) == "the upstream's own"
+        assert names[-3:] == ["read_output", "limpet_read_output", "list_outputs"]
+        assert shown(ask(client, "read_output")) == "the upstream's own"
         result = ask(client, "text", size=BIG)
-        assert "limpet_scratchpad_read(id=" in shown(result)
-        assert read_back(client, id_in(shown(result)), "limpet_scratchpad_read") == words(BIG)
+        assert "limpet_read_output(id=" in shown(result)
+        assert read_back(client, id_in(shown(result)), "limpet_read_output") == words(BIG)
 
 
 def test_a_wrapper_in_front_of_a_wrapper(store: Path, tmp_path: Path) -> None:
     inner = wrapped(tmp_path / "inner.db")
     command = [*LIMPET, "wrap", *trusted(store), "--", *inner]
     with Lines(command) as client:
-        assert "limpet_scratchpad_read" in [tool["name"] for tool in client.ask("tools/list")["tools"]]
+        assert "limpet_read_output" in [tool["name"] for tool in client.ask("tools/list")["tools"]]
         result = ask(client, "text", size=BIG)
         assert read_back(client, id_in(shown(result))) == words(BIG)
     with limpet.open(str(store)) as hold:
@@ -239,10 +239,10 @@ def test_a_wrapper_in_front_of_a_wrapper(store: Path, tmp_path: Path) -> None:
 
 def test_mistakes_with_our_tools_are_told_to_the_agent(client: Lines) -> None:
     for arguments in ({}, {"id": "../../etc"}, {"id": "0123456789ab"}, {"id": "0123456789ab", "no_such": 1}):
-        result = ask(client, "scratchpad_read", **arguments)
+        result = ask(client, "read_output", **arguments)
         assert result["isError"] is True
         assert len(shown(result)) > 20
-    result = client.ask("tools/call", {"name": "scratchpad_read", "arguments": [1]})
+    result = client.ask("tools/call", {"name": "read_output", "arguments": [1]})
     assert result["isError"] is True
 
 

@@ -122,7 +122,7 @@ def test_our_tools_come_after_those_of_the_upstream() -> None:
     listing = rules.ToolList()
     text = '{"id": 1, "result" : {"tools":[ {"name":"a","x":1.50} ], "_meta":{}}}\n'
     new = listing.add_to(text, TOOLS)
-    assert new.startswith('{"id": 1, "result" : {"tools":[ {"name":"a","x":1.50} ,{"name":"scratchpad_read"')
+    assert new.startswith('{"id": 1, "result" : {"tools":[ {"name":"a","x":1.50} ,{"name":"read_output"')
     assert new.endswith("]" + ', "_meta":{}}}\n')
     assert [tool["name"] for tool in json.loads(new)["result"]["tools"]] == ["a", *rules.READ_TOOLS]
     assert json.loads(rules.ToolList().add_to('{"result":{"tools":[]}}', TOOLS))["result"]["tools"] == TOOLS
@@ -135,16 +135,16 @@ def test_other_answers_to_a_listing_stay(text: str) -> None:
 
 def test_a_name_that_is_taken_stays_with_the_upstream() -> None:
     listing = rules.ToolList()
-    text = json.dumps({"result": {"tools": [{"name": "scratchpad_read"}]}})
+    text = json.dumps({"result": {"tools": [{"name": "read_output"}]}})
     names = [tool["name"] for tool in json.loads(listing.add_to(text, TOOLS))["result"]["tools"]]
-    assert names == ["scratchpad_read", "limpet_scratchpad_read", "scratchpad_list"]
-    assert listing.read_tool("scratchpad_read") is None
-    assert listing.read_tool("limpet_scratchpad_read") == "scratchpad_read"
-    both = json.dumps({"result": {"tools": [{"name": name} for name in ("scratchpad_read", "limpet_scratchpad_read")]}})
-    assert "scratchpad_list" in listing.add_to(both, TOOLS)
-    assert listing.name("scratchpad_read") is None
+    assert names == ["read_output", "limpet_read_output", "list_outputs"]
+    assert listing.read_tool("read_output") is None
+    assert listing.read_tool("limpet_read_output") == "read_output"
+    both = json.dumps({"result": {"tools": [{"name": name} for name in ("read_output", "limpet_read_output")]}})
+    assert "list_outputs" in listing.add_to(both, TOOLS)
+    assert listing.name("read_output") is None
     listing.restart()
-    assert listing.read_tool("scratchpad_read") == "scratchpad_read"
+    assert listing.read_tool("read_output") == "read_output"
 
 
 def test_references_are_whole_strings_among_the_arguments() -> None:

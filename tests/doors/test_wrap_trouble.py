@@ -56,9 +56,9 @@ def test_with_a_store_in_trouble_the_originals_pass(trouble: str, tmp_path: Path
             assert client.raw("tools/call", {"name": tool, "arguments": {"size": BIG}}) == direct.raw(
                 "tools/call", {"name": tool, "arguments": {"size": BIG}}
             )
-        assert "scratchpad_read" in [tool["name"] for tool in client.ask("tools/list")["tools"]]
+        assert "read_output" in [tool["name"] for tool in client.ask("tools/list")["tools"]]
         # Where a store could be, reading finds nothing. It is the first write that fails.
-        assert ask(client, "scratchpad_list").get("isError", False) is (trouble != "no such directory")
+        assert ask(client, "list_outputs").get("isError", False) is (trouble != "no such directory")
         code, _, said = client.leave()
     assert code == 0
     assert said.count(b"limpet wrap: ") == 5, said  # the fifth is about the seals of the tools
@@ -121,7 +121,7 @@ def test_sixty_four_megabytes_and_more(client: Lines) -> None:
     most = 64 << 20
     size = most - len(words(most).encode()) + most  # characters of two bytes make the text longer than it looks
     kept = id_in(shown(ask(client, "text", size=size - 1_000_000)))
-    assert client.call("scratchpad_read", id=kept, lines="1-1")["content"].startswith("line of text")
+    assert client.call("read_output", id=kept, lines="1-1")["content"].startswith("line of text")
     assert shown(ask(client, "text", size=most)) == words(most)
 
 
@@ -152,7 +152,7 @@ def test_a_wrapper_that_is_killed_while_it_keeps_something_loses_nothing(store: 
         again = id_in(shown(ask(client, "text", size=3_000_000, seed="other")))
         if rest:
             assert id_in(shown(json.loads(rest)["result"])) == again
-        assert client.call("scratchpad_read", id=again, lines="1-1")["content"].startswith("line of other")
+        assert client.call("read_output", id=again, lines="1-1")["content"].startswith("line of other")
         assert client.leave()[0] == 0
     with limpet.open(str(store)) as hold:
         assert all(finding.ok for finding in hold.check())

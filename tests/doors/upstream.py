@@ -180,7 +180,7 @@ ROWS: Json = {"type": "object", "properties": {"rows": {"type": "array"}}, "requ
 
 
 def listed(cursor: object) -> Json:
-    names = [name for name in TOOLS if name != "scratchpad_read" or "--clash" in sys.argv]
+    names = [name for name in TOOLS if name != "read_output" or "--clash" in sys.argv]
     tools: list[Json] = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
     for tool in tools:
         if tool["name"] in ("rows", "wrapped"):

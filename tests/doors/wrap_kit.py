@@ -42,7 +42,7 @@ def id_in(text: str) -> str:
     return text.removeprefix(MASK).split()[0]
 
 
-def read_back(client: Lines, id: str, tool: str = "scratchpad_read") -> str:
+def read_back(client: Lines, id: str, tool: str = "read_output") -> str:
     """All of an output, page by page."""
     pages: list[str] = []
     more: Mapping[str, object] = {}

@@ -62,7 +62,7 @@ READS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("read_handoff", {}),
     ("show_session", {"id": "alpha"}),
     ("list_sessions", {}),
-    ("scratchpad_list", {}),
+    ("list_outputs", {}),
     ("list_pins", {}),
     ("list_tasks", {}),
     ("read_system_prompt", {}),

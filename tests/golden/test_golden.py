@@ -125,7 +125,7 @@ def test_it_goes_on(laid: Laid, number: int) -> None:
         hold.call("update_notepad", {"operation": "append", "content": "- [ ] later\n"})
         hold.undo()
         if number > 1:
-            (kept,) = [entry["id"] for entry in hold.call("scratchpad_list", {})["entries"] if entry["tool"] == "make"]
+            (kept,) = [entry["id"] for entry in hold.call("list_outputs", {})["entries"] if entry["tool"] == "make"]
             assert session.outputs.read_content(kept) == LOG
     with limpet.open(address, project=PROJECT, session="alpha", clock=lambda: LATER) as hold:
         assert len(hold.call("list_notes", {})["notes"]) == 5

@@ -183,7 +183,7 @@ def test_a_big_result_is_a_reference_that_can_be_read(hold: Limpet) -> None:
     def read(messages: Sequence[Message]) -> Message:
         text = str(last_result(messages))
         assert text.startswith("📁 Output cached: ")
-        return call("scratchpad_read", id=text.split()[3], match="needle")
+        return call("read_output", id=text.split()[3], match="needle")
 
     big = "\n".join(f"line {number}" for number in range(3_000)) + "\nthe needle is here\n"
     model = Script(call("fetch"), read, "found")
@@ -239,8 +239,8 @@ def test_a_reference_in_the_arguments_of_an_own_tool_is_the_text_itself(hold: Li
     uri = f"hold://{output.id}"
     model = Script(
         call("count", text=uri, names=[f"{uri}#/rows/3/name", "as it is"], size=f"{uri}#/rows/3/size"),
-        call("scratchpad_read", id=uri, path="/rows/3/name"),
-        call("scratchpad_read", id=f"{uri}#/rows/3/name"),
+        call("read_output", id=uri, path="/rows/3/name"),
+        call("read_output", id=f"{uri}#/rows/3/name"),
         call("count", text="hold://0123456789ab"),
         "done",
     )

@@ -74,7 +74,7 @@ async def call(session: ClientSession, tool: str, **arguments: Any) -> Any:
 
 def test_a_journal_carries_work_over_a_wiped_window(project: Path) -> None:
     async def monday(session: ClientSession) -> None:
-        await call(session, "update_notes", section="task", text="invoices in two currencies")
+        await call(session, "update_journal", section="task", text="invoices in two currencies")
         for number, place in enumerate(["src/total.py:1", "src/total.py:4-5", "src/total.py:5 round(sum(lines)"]):
             await call(
                 session,
@@ -85,9 +85,9 @@ def test_a_journal_carries_work_over_a_wiped_window(project: Path) -> None:
                 evidence=[place],
                 scenarios=SCENARIOS,
             )
-        await call(session, "update_notes", section="debt", text="rounding | twice", severity="HIGH")
-        await call(session, "update_notes", section="blocker", text="the bank's key", eta="2020-01-01")
-        await call(session, "update_notes", section="goal", text="totals that add up")
+        await call(session, "update_journal", section="debt", text="rounding | twice", severity="HIGH")
+        await call(session, "update_journal", section="blocker", text="the bank's key", eta="2020-01-01")
+        await call(session, "update_journal", section="goal", text="totals that add up")
         done = await call(session, "checkpoint_session", summary="Rates are stored", state="rounding is next")
         assert done["blockers"] == ["the bank's key"]
         assert done["incomplete"] == ["totals that add up"]
@@ -95,18 +95,18 @@ def test_a_journal_carries_work_over_a_wiped_window(project: Path) -> None:
     async def tuesday(session: ClientSession) -> None:
         assert session.instructions is not None
         assert "Rates are stored" in session.instructions  # the handoff comes first, unasked
-        one = await call(session, "recover_notes")
+        one = await call(session, "recover_journal")
         assert one["tokens"] == tokens.count(one["text"]) <= 100
         for part in ("rounding is next", "invoices in two", "Decision A", "Decision B", "Decision C", "1 due"):
             assert part in one["text"]
-        two = await call(session, "recover_notes", level=2, query="rounding debt")
+        two = await call(session, "recover_journal", level=2, query="rounding debt")
         assert two["tokens"] <= 500
         assert "TD-001" in two["text"]
-        three = await call(session, "recover_notes", level=3)
+        three = await call(session, "recover_journal", level=3)
         assert three["text"] == (project / "NOTES.md").read_text()
         assert "written by hand" in three["text"]
-        await call(session, "update_notes", section="blocker", text="the bank's key", done=True)
-        await call(session, "update_notes", section="question", text="May a rate be corrected?")
+        await call(session, "update_journal", section="blocker", text="the bank's key", done=True)
+        await call(session, "update_journal", section="question", text="May a rate be corrected?")
 
     agent("monday", monday)
     assert journal(project, "lint") == ""

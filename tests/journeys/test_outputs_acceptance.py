@@ -107,7 +107,7 @@ def test_03_an_entry_is_retrieved_by_its_id(outputs: SessionOutputs, agent: Serv
     pages = ""
     more: dict[str, str] = {}
     while True:
-        page = agent.call("scratchpad_read", id=id, **more)
+        page = agent.call("read_output", id=id, **more)
         pages += page["content"]
         assert not page["content"].startswith(MASK)  # what is read is never put away again
         if "cursor" not in page:
@@ -127,7 +127,7 @@ def test_05_identical_content_from_two_tools_is_one_entry(outputs: SessionOutput
 
 def test_06_a_list_has_no_content(outputs: SessionOutputs, agent: Server) -> None:
     id = id_in(outputs.maybe_cache("search", big("unmistakable ")))
-    answer = agent.call("scratchpad_list")
+    answer = agent.call("list_outputs")
     assert [entry["id"] for entry in answer["entries"]] == [id]
     assert "unmistakable" not in json.dumps(answer)
 
@@ -137,7 +137,7 @@ def test_07_delete_is_true_and_then_there_is_nothing_to_read(outputs: SessionOut
     assert outputs.delete(id) is True
     with pytest.raises(errors.NotFound, match="is gone"):
         outputs.read(id)
-    assert "This is final" in agent.refusal("scratchpad_read", {"id": id})
+    assert "This is final" in agent.refusal("read_output", {"id": id})
 
 
 def test_08_clear_counts_what_there_was(outputs: SessionOutputs) -> None:
@@ -152,7 +152,7 @@ def test_09_stats_count_entries_bytes_and_times(outputs: SessionOutputs, clock: 
     outputs.maybe_cache("b", big("b"))
     stats = outputs.stats()
     assert (stats.entries, stats.total_bytes, stats.oldest, stats.newest) == (2, 10_000, NOON, NOON + 5_000)
-    assert agent.call("scratchpad_list")["stats"]["total_bytes"] == 10_000
+    assert agent.call("list_outputs")["stats"]["total_bytes"] == 10_000
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_old_entries_are_pruned_by_age_without_being_asked(given: Set, clock: Cl
     clock.now += 60_001
     id_in(outputs.maybe_cache("x", big("b")))
     assert outputs.stats().entries == 1
-    assert "the call was make all" in agent.refusal("scratchpad_read", {"id": old})
+    assert "the call was make all" in agent.refusal("read_output", {"id": old})
 
 
 def test_entries_are_pruned_by_size_least_recently_used_first(given: Set, clock: Clock) -> None:
@@ -246,7 +246,7 @@ def test_deleting_what_is_not_there_is_false(outputs: SessionOutputs) -> None:
 def test_without_a_preview_the_reference_stays(given: Set) -> None:
     text = given(include_preview="false").maybe_cache("x", big("secretly long "))
     assert "secretly" not in text
-    assert "scratchpad_read" in text
+    assert "read_output" in text
 
 
 def test_disabled_nothing_is_cached(given: Set) -> None:
@@ -264,7 +264,7 @@ def test_an_invalid_id_is_refused_and_no_path(outputs: SessionOutputs, agent: Se
         outputs.read(id)
     with pytest.raises(errors.BadInput):
         outputs.delete(id)
-    agent.refusal("scratchpad_read", {"id": id})
+    agent.refusal("read_output", {"id": id})
     assert outputs.stats().entries == 1
 
 

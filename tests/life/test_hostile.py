@@ -206,7 +206,7 @@ def test_a_name_that_a_repository_chose_is_no_line_of_its_own(computer: Computer
 
     async def work() -> str:
         async with computer.agent(project, "--profile", "full") as agent:
-            return await agent.refusal("update_notes", section="task", text="Port it")
+            return await agent.refusal("update_journal", section="task", text="Port it")
 
     refused = asyncio.run(work())
     assert "obey" in refused

@@ -147,7 +147,7 @@ def test_big_results_of_async_tools_are_kept(tmp_path: Path) -> None:
     async def work() -> None:
         async with limpet.aopen(str(tmp_path / "a.db"), session="s") as hold:
             search = hold.session().outputs.tool(long_report)
-            assert "scratchpad_read" in await search()
+            assert "read_output" in await search()
 
     asyncio.run(work())
 

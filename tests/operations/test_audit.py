@@ -87,7 +87,7 @@ def test_outputs_that_nobody_used(hold: Limpet, clock: Clock) -> None:
     assert findings(hold, "unread") == [], "it may still be read today"
     clock.pass_by(2 * DAY_MS)
     used, idle = (one.id for one in kept if one is not None)
-    hold.call("scratchpad_read", {"id": used})
+    hold.call("read_output", {"id": used})
     assert [(kind, key) for kind, key, _ in findings(hold, "unread")] == [("output", idle)]
 
 

@@ -66,7 +66,7 @@ def fill(hold: Limpet) -> tuple[str, str]:
     work.memory.write("fact", f"memory with {WORD} twice {WORD}")
     kept = work.outputs.keep("web_fetch", f"page with {WORD}\n" + "more of it\n" * 500, call=f"fetch {WORD}").output
     assert kept is not None
-    hold.call("scratchpad_read", {"id": kept.id, "query": WORD})
+    hold.call("read_output", {"id": kept.id, "query": WORD})
     hold.store.outputs.index(hold.scope, OUTPUT_CATCH_UP_BYTES)
     return id, kept.id
 
@@ -75,7 +75,7 @@ def repeat(hold: Limpet) -> None:
     """The word wherever a session's work is told again: handoff, journal, task, compaction and checkpoint."""
     work = hold.session("here")
     work.handoff.write(f"next comes {WORD}")
-    work.hold.call("update_notes", {"section": "goal", "text": f"peel the {WORD}"}, session=work.id)
+    work.hold.call("update_journal", {"section": "goal", "text": f"peel the {WORD}"}, session=work.id)
     work.hold.call("begin_task", {"description": f"fetch the {WORD}"}, session=work.id)
     call = assistant(f"I decided to take {WORD}.", Call("c1", "shell", f'{{"command": "echo {WORD}"}}'))
     said = [user(f"bring {WORD}"), call, result("c1", f"Error: {WORD}"), *[user("more " * 400), assistant("ok")] * 12]

@@ -183,7 +183,7 @@ def test_wrong_items_are_refused(hold: Limpet, folder: Path) -> None:
     for arguments, why in (
         ({"section": "goal", "text": "nothing like it", "done": True}, "no open goal in the journal holds"),
         ({"section": "goal", "text": "sums", "done": True}, "2 open entries of goal hold 'sums'"),
-        ({"section": "task", "text": "sums", "done": True}, "section with done of update_notes is 'task'"),
+        ({"section": "task", "text": "sums", "done": True}, "section with done of update_journal is 'task'"),
         ({"section": "question", "text": "x", "eta": "y"}, "with section question does not use eta"),
         ({"section": "goal", "text": "x", "done": True, "note": "y"}, "with done does not use note"),
         ({"section": "identifier", "text": "../x:1"}, "names no readable file inside"),
@@ -191,7 +191,7 @@ def test_wrong_items_are_refused(hold: Limpet, folder: Path) -> None:
         ({"section": "else", "text": "x"}, "must be one of"),
     ):
         with pytest.raises(errors.LimpetError, match=why):
-            hold.call("update_notes", arguments)
+            hold.call("update_journal", arguments)
     assert notes(folder) == before
 
 
@@ -240,15 +240,15 @@ def test_the_levels_and_their_budgets(hold: Limpet, folder: Path, monkeypatch: p
     for number in range(6):
         decide(hold, title=f"Decision number {number}", rationale="because " * 200)
     for level, most in ((1, 100), (2, 500)):
-        found = hold.call("recover_notes", {"level": level})
+        found = hold.call("recover_journal", {"level": level})
         assert found["tokens"] == tokens.count(found["text"]) <= most
         assert found["tokenizer"] == tokens.NAME
         assert [f"number {number}" in found["text"] for number in (5, 4, 3)] == [True] * 3
-    assert hold.call("recover_notes", {"level": 3})["text"] == notes(folder)
-    assert hold.call("recover_notes", {"level": 2, "query": "Decision number 0"})["how"] == "search"
+    assert hold.call("recover_journal", {"level": 3})["text"] == notes(folder)
+    assert hold.call("recover_journal", {"level": 2, "query": "Decision number 0"})["how"] == "search"
     for level in (0, 4):
         with pytest.raises(errors.BadInput, match="it must be from 1 to 3"):
-            hold.call("recover_notes", {"level": level})
+            hold.call("recover_journal", {"level": level})
 
 
 def test_there_is_nothing_to_recover_without_a_journal(hold: Limpet) -> None:
@@ -420,7 +420,7 @@ def test_level_1_names_the_newest_identifier_and_counts_questions(hold: Limpet, 
         hold.journal.add("identifier", name, note=f"the {name[:-3]}")
     for number in range(3):
         hold.journal.add("question", f"question {number}?")
-    text = hold.call("recover_notes", {})["text"]
+    text = hold.call("recover_journal", {})["text"]
     assert "parser.py" in text
     assert "lexer.py" not in text
     assert "3 questions" in text
@@ -437,15 +437,15 @@ def test_an_empty_journal_leaves_nothing_in_a_window(hold: Limpet, folder: Path)
 
 def test_recovering_a_lost_journal_heals_it_first(hold: Limpet, folder: Path) -> None:
     with pytest.raises(errors.NotFound):
-        hold.call("recover_notes", {})  # there never was one
+        hold.call("recover_journal", {})  # there never was one
     hold.journal.init()
     hold.journal.add("task", "Port the parser")
     before = notes(folder)
     for spoil in ((folder / "NOTES.md").unlink, lambda: (folder / "NOTES.md").write_text("")):
         spoil()
         with suppress(errors.NotFound):
-            assert hold.call("recover_notes", {}, by="person/dashboard")["text"] == ""  # looking writes nothing
-        reply = hold.call("recover_notes", {"level": 1})
+            assert hold.call("recover_journal", {}, by="person/dashboard")["text"] == ""  # looking writes nothing
+        reply = hold.call("recover_journal", {"level": 1})
         assert "Port the parser" in reply["text"]
         assert notes(folder) == before
 

@@ -47,7 +47,7 @@ def test_a_reference_says_what_it_is_and_names_the_tool_that_reads_it(work: Sess
     assert kept.output is not None
     first = kept.text.split("\n")[0]
     assert first == f"📁 Output cached: {kept.output.id} ({size(len(long().encode()))})"
-    assert f'scratchpad_read(id="{kept.output.id}"' in kept.text
+    assert f'read_output(id="{kept.output.id}"' in kept.text
     assert hold.store.place not in kept.text
     assert len(kept.output.id) == 12
 
@@ -67,7 +67,7 @@ def test_all_of_it_comes_back_in_pages_and_at_once(work: Session, hold: Limpet) 
     assert work.outputs.read_content(id) == text
     pages, cursor = [], None
     while True:
-        reply = hold.call("scratchpad_read", {"id": id, **({"cursor": cursor} if cursor else {})})
+        reply = hold.call("read_output", {"id": id, **({"cursor": cursor} if cursor else {})})
         pages.append(reply["content"])
         cursor = reply.get("cursor")
         if cursor is None:
@@ -78,14 +78,14 @@ def test_all_of_it_comes_back_in_pages_and_at_once(work: Session, hold: Limpet) 
 
 def test_parts_by_lines_match_path_rows_and_question(work: Session, hold: Limpet) -> None:
     id = kept_id(work, "shell", long())
-    assert "line 100 of the listing" in hold.call("scratchpad_read", {"id": id, "lines": "100-101"})["content"]
-    assert "line 400 of" in hold.call("scratchpad_read", {"id": id, "lines": "-1"})["content"]
-    assert "line 217 of" in hold.call("scratchpad_read", {"id": id, "match": "line 217 "})["content"]
-    assert "line 21" in hold.call("scratchpad_read", {"id": id, "match": r"line 21\d of", "regex": True})["content"]
+    assert "line 100 of the listing" in hold.call("read_output", {"id": id, "lines": "100-101"})["content"]
+    assert "line 400 of" in hold.call("read_output", {"id": id, "lines": "-1"})["content"]
+    assert "line 217 of" in hold.call("read_output", {"id": id, "match": "line 217 "})["content"]
+    assert "line 21" in hold.call("read_output", {"id": id, "match": r"line 21\d of", "regex": True})["content"]
     rows = [{"name": f"n{number}", "size": number} for number in range(500)]
     data = kept_id(work, "api", json.dumps({"items": rows}))
-    assert json.loads(hold.call("scratchpad_read", {"id": data, "path": "/items/7/name"})["content"]) == "n7"
-    assert "n499" in hold.call("scratchpad_read", {"id": data, "query": "what is the size of n499"})["content"]
+    assert json.loads(hold.call("read_output", {"id": data, "path": "/items/7/name"})["content"]) == "n7"
+    assert "n499" in hold.call("read_output", {"id": data, "query": "what is the size of n499"})["content"]
     assert work.outputs.expand(f"hold://{data}#/items/3/size") == "3"
     assert work.outputs.expand(f"hold://{id}#lines=2-2").rstrip("\n") == "line 2 of the listing"
     assert work.outputs.expand(f"hold://{id}") == long()
@@ -94,26 +94,26 @@ def test_parts_by_lines_match_path_rows_and_question(work: Session, hold: Limpet
 @pytest.mark.parametrize("id", ["", "../../etc/passwd", "xyz", "3f9a1c2b77e", "3F9A1C2B77E0", "3f9a1c2b77e0/../x"])
 def test_an_id_that_is_none_is_refused(hold: Limpet, id: str) -> None:
     with pytest.raises(errors.BadInput, match="12 or more hexadecimal digits"):
-        hold.call("scratchpad_read", {"id": id})
+        hold.call("read_output", {"id": id})
 
 
 def test_what_never_was_and_what_is_gone_say_so(work: Session, hold: Limpet) -> None:
-    with pytest.raises(errors.NotFound, match="scratchpad_list gives the ids"):
-        hold.call("scratchpad_read", {"id": "0" * 12})
+    with pytest.raises(errors.NotFound, match="list_outputs gives the ids"):
+        hold.call("read_output", {"id": "0" * 12})
     kept = work.outputs.keep("shell", long(), call="ls -R /")
     assert kept.output is not None
     hold.call("delete_output", {"id": kept.output.id})
     with pytest.raises(errors.NotFound, match=r"is gone: shell, .*the call was ls -R /\. This is final"):
-        hold.call("scratchpad_read", {"id": kept.output.id})
+        hold.call("read_output", {"id": kept.output.id})
 
 
 def test_two_ways_of_reading_at_once_are_refused(work: Session, hold: Limpet) -> None:
     id = kept_id(work, "shell", long())
     with pytest.raises(errors.BadInput, match="lines and match; it reads in one way"):
-        hold.call("scratchpad_read", {"id": id, "lines": "1-2", "match": "x"})
+        hold.call("read_output", {"id": id, "lines": "1-2", "match": "x"})
     for how in ({"lines": "five"}, {"path": "$$$["}, {"cursor": "nonsense"}, {"match": "(", "regex": True}):
         with pytest.raises(errors.BadInput):
-            hold.call("scratchpad_read", {"id": id, **how})
+            hold.call("read_output", {"id": id, **how})
 
 
 def test_old_outputs_are_pruned_by_the_next_keep_and_cited_ones_stay(hold: Limpet, work: Session, clock: Clock) -> None:

@@ -50,19 +50,19 @@ def write(hold: Limpet, by: str, word: str) -> None:
         ("task", {}),
     ):
         text = "src/a.py:1-2" if section == "identifier" else f"{section} of {word} (blocking: a_b)"
-        do("update_notes", section=section, text=text, **more)
+        do("update_journal", section=section, text=text, **more)
     do("checkpoint_session", summary=f"half way\nwith {word}", state=f"state of {word}")
 
 
 def test_the_lines_of_an_origin_go_from_the_file_and_come_back(hold: Limpet, folder: Path, clock: Clock) -> None:
-    hold.call("init_notes", {})
-    hold.call("update_notes", {"section": "goal", "text": "walnut first"}, by=GOOD)
+    hold.call("init_journal", {})
+    hold.call("update_journal", {"section": "goal", "text": "walnut first"}, by=GOOD)
     path = folder / "NOTES.md"
     path.write_text(path.read_text() + "\n## Mine\nwritten by hand, quince or not\n")
     clock.pass_by()
     write(hold, BAD, "quince")
-    hold.call("update_notes", {"section": "question", "text": "walnut last"}, by=GOOD)
-    hold.call("update_notes", {"section": "goal", "text": "goal of quince", "done": True}, by=GOOD)
+    hold.call("update_journal", {"section": "question", "text": "walnut last"}, by=GOOD)
+    hold.call("update_journal", {"section": "goal", "text": "goal of quince", "done": True}, by=GOOD)
     before, kept = notes(folder), entries(hold)
     assert before.count("quince") >= 10
     answer = purge(hold, "import")
@@ -71,7 +71,7 @@ def test_the_lines_of_an_origin_go_from_the_file_and_come_back(hold: Limpet, fol
     assert [line for line in after.splitlines() if "quince" in line] == ["written by hand, quince or not"]
     assert "walnut first" in after
     assert "walnut last" in after
-    assert hold.call("lint_notes", {})["findings"] == []
+    assert hold.call("lint_journal", {})["findings"] == []
     assert found(hold, "quince") == set()
     assert hold.call("undo", {}, by="person/cli")["restored"] == len(kept) - len(entries_of(hold, "agent", kept))
     assert notes(folder) == before, "to the byte"
@@ -86,7 +86,7 @@ def test_what_was_moved_to_the_archive_goes_too(hold: Limpet, folder: Path, cloc
     for number in range(24):
         write(hold, BAD if number % 2 else GOOD, f"{'quince' if number % 2 else 'walnut'}{number}")
         clock.pass_by(60_000)
-    hold.call("rotate_notes", {"force": True})
+    hold.call("rotate_journal", {"force": True})
     files = [folder / "NOTES.md", folder / "NOTES.archive.md"]
     before = [path.read_text() for path in files]
     assert "quince" in before[1]
@@ -98,7 +98,7 @@ def test_what_was_moved_to_the_archive_goes_too(hold: Limpet, folder: Path, cloc
 
 
 def test_a_line_that_somebody_reworded_stays_and_is_said(hold: Limpet, folder: Path) -> None:
-    hold.call("update_notes", {"section": "goal", "text": "obey the quince"}, by=BAD)
+    hold.call("update_journal", {"section": "goal", "text": "obey the quince"}, by=BAD)
     path = folder / "NOTES.md"
     path.write_text(path.read_text().replace("obey the quince", "do not obey the quince"))
     answer = purge(hold, "import")
@@ -109,8 +109,8 @@ def test_a_line_that_somebody_reworded_stays_and_is_said(hold: Limpet, folder: P
 def test_a_purge_keeps_what_is_saved_meanwhile_and_an_old_buffer_does_not_bring_it_back(
     hold: Limpet, folder: Path
 ) -> None:
-    hold.call("update_notes", {"section": "goal", "text": "walnut"}, by=GOOD)
-    hold.call("update_notes", {"section": "goal", "text": "quince"}, by=BAD)
+    hold.call("update_journal", {"section": "goal", "text": "walnut"}, by=GOOD)
+    hold.call("update_journal", {"section": "goal", "text": "quince"}, by=BAD)
     path = folder / "NOTES.md"
     buffer = path.read_text()
     path.write_text(buffer + "\nsaved by hand before\n")
@@ -118,18 +118,18 @@ def test_a_purge_keeps_what_is_saved_meanwhile_and_an_old_buffer_does_not_bring_
     assert "saved by hand before" in notes(folder)
     assert "quince" not in notes(folder)
     path.write_text(buffer + "\nsaved by hand after\n")  # an editor that had opened it before
-    hold.call("update_notes", {"section": "question", "text": "what now?"}, by=GOOD)
+    hold.call("update_journal", {"section": "question", "text": "what now?"}, by=GOOD)
     assert "quince" not in notes(folder)
     assert "saved by hand after" in notes(folder)
 
 
 def test_undo_puts_lines_back_into_a_file_that_went_on(hold: Limpet, folder: Path) -> None:
     for text, by in (("first", GOOD), ("quince one", BAD), ("quince two", BAD), ("last", GOOD)):
-        hold.call("update_notes", {"section": "goal", "text": text}, by=by)
+        hold.call("update_journal", {"section": "goal", "text": text}, by=by)
     purge(hold, "import")
     path = folder / "NOTES.md"
     path.write_text("A line on top.\n\n" + path.read_text())
-    hold.call("update_notes", {"section": "goal", "text": "newest"}, by=GOOD)
+    hold.call("update_journal", {"section": "goal", "text": "newest"}, by=GOOD)
     (seq, *_) = [event.seq for event in hold.history() if event.operation == "purge"]
     hold.undo(seq)
     goals = [line for line in notes(folder).splitlines() if line.startswith("- [ ]")]
@@ -141,7 +141,7 @@ def test_undo_puts_lines_back_into_a_file_that_went_on(hold: Limpet, folder: Pat
 
 def test_for_ever_leaves_nothing_beside_the_file_either(hold: Limpet, folder: Path) -> None:
     write(hold, BAD, "quince")
-    hold.call("update_notes", {"section": "goal", "text": "walnut"}, by=GOOD)
+    hold.call("update_journal", {"section": "goal", "text": "walnut"}, by=GOOD)
     answer = purge(hold, "import", forever=True)
     assert any("brings its lines back" in remark for remark in answer["remarks"])
     for root, _, names in os.walk(folder):
@@ -150,12 +150,12 @@ def test_for_ever_leaves_nothing_beside_the_file_either(hold: Limpet, folder: Pa
                 assert b"quince" not in (Path(root) / name).read_bytes(), name
     assert "quince" not in "".join(hold.export_lines())
     assert "walnut" in notes(folder)
-    hold.call("update_notes", {"section": "goal", "text": "goes on"}, by=GOOD)
+    hold.call("update_journal", {"section": "goal", "text": "goes on"}, by=GOOD)
     assert "goes on" in notes(folder)
 
 
 def test_no_journal_is_no_obstacle(hold: Limpet, folder: Path) -> None:
-    hold.call("update_notes", {"section": "goal", "text": "quince"}, by=BAD)
+    hold.call("update_journal", {"section": "goal", "text": "quince"}, by=BAD)
     (folder / "NOTES.md").unlink()
     assert purge(hold, "import")["counts"] == {"journal": 1}
     hold.undo()

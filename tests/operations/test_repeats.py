@@ -40,7 +40,7 @@ def test_the_same_call_with_the_same_result_is_one_line_with_the_earlier_referen
     assert "\n" not in again
     assert again.startswith(f"📁 Output cached: {id} (")
     assert "unchanged: the same call gave the same at 2026-03-03T12:00:00.000Z in this session" in again
-    assert f'scratchpad_read(id="{id}"' in again
+    assert f'read_output(id="{id}"' in again
     assert work.outputs.read_content(id) == listing()
 
 

@@ -141,7 +141,7 @@ def test_where_outputs_are_off_a_long_text_is_cut_and_says_so(hold: Limpet) -> N
         ("outputs.read('3f9a1c2b77e0')", "there is no output '3f9a1c2b77e0'"),
         ("outputs.read(id, lines='1', rows='1')", "it reads in one way at a time"),
         ("outputs.read(id, nothing=1)", "has no argument 'nothing'"),
-        ("outputs.read(7)", "id of scratchpad_read is a number"),
+        ("outputs.read(7)", "id of read_output is a number"),
         ("outputs.read()", "missing 1 required positional argument"),
         ("outputs.lines(id, 'one')", "it must be a whole number"),
         ("outputs.lines(id, True)", "it must be a whole number"),

@@ -66,7 +66,7 @@ def test_reading_everything_back_is_no_saving(work: Session, hold: Limpet) -> No
     assert saved.read_back > saved.observed
     assert saved.saved < 0
     assert hold.call("savings", {})["saved"] == saved.saved
-    assert hold.call("scratchpad_list", {})["stats"]["saved_tokens"] == saved.saved
+    assert hold.call("list_outputs", {})["stats"]["saved_tokens"] == saved.saved
     assert work.outputs.stats().savings.saved == saved.saved
 
 

@@ -24,7 +24,7 @@ SEED_NOTES = {
     "list_tags",
 }
 SEED_NOTEPAD = {"read_notepad", "write_notepad", "update_notepad"}
-SEED_OUTPUTS = {"scratchpad_read", "scratchpad_list"}
+SEED_OUTPUTS = {"read_output", "list_outputs"}
 SEED_TREE = {"spawn_session", "fork_session", "wait_for_sessions", "report_result"}
 SEED_SANDBOX = {"run_sandbox_code"}
 SEED_LAYERS = {
@@ -37,7 +37,7 @@ SEED_LAYERS = {
 }
 SEED_TASKS = {"begin_task", "end_task", "cancel_task"}
 WINDOW = {"uncompact", "show_window"}
-SEED_JOURNAL = {"recover_notes", "log_decision", "update_notes", "checkpoint_session"}
+SEED_JOURNAL = {"recover_journal", "log_decision", "update_journal", "checkpoint_session"}
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
 # One good call of every operation, in an order in which each finds what it needs.
@@ -84,8 +84,8 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("uncompact", {"first": 1}),
     ("list_folds", {}),
     ("show_window", {}),
-    ("scratchpad_read", {"id": "{output}", "lines": "1-2"}),
-    ("scratchpad_list", {}),
+    ("read_output", {"id": "{output}", "lines": "1-2"}),
+    ("list_outputs", {}),
     ("savings", {}),
     ("savings", {"session": "one"}),
     ("run_sandbox_code", {"code": "print(len(outputs.list()))\n[n, 2]", "inputs": {"n": 1}}),
@@ -107,9 +107,9 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("clear_outputs", {}),
     ("list_seals", {}),
     ("approve_seals", {"server": "files"}),
-    ("init_notes", {}),
-    ("update_notes", {"section": "task", "text": "the parser"}),
-    ("update_notes", {"section": "debt", "text": "casts are slow", "severity": "HIGH", "track": True}),
+    ("init_journal", {}),
+    ("update_journal", {"section": "task", "text": "the parser"}),
+    ("update_journal", {"section": "debt", "text": "casts are slow", "severity": "HIGH", "track": True}),
     (
         "log_decision",
         {
@@ -121,11 +121,11 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     ("checkpoint_session", {"summary": "casts work", "state": "tests are next"}),
-    ("recover_notes", {}),
-    ("lint_notes", {"fix": True}),
-    ("verify_notes", {}),
-    ("heal_notes", {}),
-    ("rotate_notes", {"force": True}),
+    ("recover_journal", {}),
+    ("lint_journal", {"fix": True}),
+    ("verify_journal", {}),
+    ("heal_journal", {}),
+    ("rotate_journal", {"force": True}),
     ("audit", {}),
     ("purge", {"origin": "import", "dry_run": True}),
     ("history", {}),
@@ -266,11 +266,11 @@ def test_hints_are_true(hold: Limpet) -> None:
         ({"search_memory", "write_memory"}, {"Memory"}),
         ({"write_session_handoff"}, {"Handoff"}),
         (SEED_TASKS, {"Tasks"}),
-        ({"recover_notes"}, {"Journal"}),
+        ({"recover_journal"}, {"Journal"}),
         (SEED_NOTES | SEED_NOTEPAD, {"Notes", "Notepad", "Scratchpad"}),
         ({"add_note", "write_memory", "write_session_handoff"}, {"Notes", "Memory", "Handoff"}),
         ({"scratch_note"}, {"Scratchpad"}),
-        ({"scratchpad_read"}, {"Outputs"}),
+        ({"read_output"}, {"Outputs"}),
         ({"recall"}, {"Recall"}),
         (set(), set()),
         ({"somebody_elses_tool"}, set()),

@@ -210,10 +210,10 @@ def test_a_copied_notepad_stays_whose_it_was(hold: Limpet, how: str) -> None:
 
 
 def test_a_checkpoint_is_no_better_than_the_lines_of_the_file_it_repeats(hold: Limpet, tmp_path: Path) -> None:
-    do(hold, "agent/mcp", "update_notes", section="goal", text="teach it casts")
+    do(hold, "agent/mcp", "update_journal", section="goal", text="teach it casts")
     do(hold, "agent/mcp", "checkpoint_session", summary="half way")
     assert entry(hold, HANDOFF, "main/one").origin == "agent", "every line of it was added here"
-    do(hold, "import/file", "update_notes", section="goal", text="brought along")
+    do(hold, "import/file", "update_journal", section="goal", text="brought along")
     do(hold, "agent/mcp", "checkpoint_session", summary="half way")
     assert entry(hold, HANDOFF, "main/one").origin == "import"
     path = tmp_path / "NOTES.md"

@@ -146,7 +146,7 @@ class Talk:
         self._rounds += 1
         words, at = f"honest {self._rounds}", self._rounds
         echo = self._door.ask("tools/call", {"name": self._echo, "arguments": {"words": words}}, f"echo{at}")
-        ours = self._door.ask("tools/call", {"name": "scratchpad_list", "arguments": {}}, f"ours{at}")
+        ours = self._door.ask("tools/call", {"name": "list_outputs", "arguments": {}}, f"ours{at}")
         listed = self._door.ask("tools/list", {}, f"list{at}")
         if echo is None or ours is None or listed is None:
             tally.miss("unanswered", when)

@@ -11,7 +11,7 @@ from typing import Any
 
 Json = dict[str, Any]
 Harm = Callable[[object], Iterable[object]]  # for the id of a call: messages, or lines as they are
-NAMES = ("echo", "harm", "scratchpad_read", "Bash", "n\u043ete_add", "x" * 5_000)  # some are those of others
+NAMES = ("echo", "harm", "read_output", "Bash", "n\u043ete_add", "x" * 5_000)  # some are those of others
 
 
 def send(message: object) -> None:

@@ -6,7 +6,9 @@ The words that agents read are in prompts/tools/<name>.md.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from limpet import errors, limits, prompts, settings
@@ -15,7 +17,7 @@ from limpet.model import EMPTY, DataFolder, Folder, Scope, Stamp, trusted
 from limpet.record import NamedTuple
 from limpet.redaction import Masking
 from limpet.store import Store
-from limpet.text import safe
+from limpet.text import brief, safe
 
 if TYPE_CHECKING:
     from limpet.recall.embeddings import Embeddings
@@ -71,6 +73,9 @@ class Caller(Protocol):
         """The context of a call that is no operation."""
 
 
+_MOST = {"string": "maxLength", "strings": "maxItems"}  # in a JSON schema
+
+
 class Param(NamedTuple):
     """One argument. `type` is "string", "integer", "boolean", "strings" (a list of them), "object" or "json" (any)."""
 
@@ -82,30 +87,36 @@ class Param(NamedTuple):
     high: int = 0  # 0: any number that every program can write down
     clamp: bool = False  # a number outside the range is moved into it
     everywhere: bool = True  # listed in the small profiles too; it is accepted there in any case
+    names: str = ""  # the kind of entry that it names by id
+    bound: str = ""  # the setting in Bounds that limits its characters, or its members
 
-    def schema(self) -> Json:
+    def schema(self, bounds: settings.Bounds) -> Json:
+        most = {} if not self.bound else {_MOST[self.type]: getattr(bounds, self.bound)}
         if self.type == "strings":
-            return {"type": "array", "items": {"type": "string"}}
+            return {"type": "array", "items": {"type": "string"}, **most}
         if self.type == "json":
             return {}
-        return {"type": self.type, **({"enum": list(self.choices)} if self.choices else {})}
+        return {"type": self.type, **({"enum": list(self.choices)} if self.choices else {}), **most}
 
 
 SESSION_ID = Param("session_id")
+DEFAULTS = settings.Bounds()
 EVERY = "*"  # as a session id: every session of the project; only for reading
 READ, WRITE, ADMIN = LEVELS = ("read", "write", "admin")  # access, each level including those before it
 
 
 class Operation(NamedTuple):
-    """A row of the table. `run` and `show` name functions as "module:function", imported at the first call."""
+    """A row of the table. `run`, `show` and `text` name functions as "module:function", imported at the first call."""
 
     name: str
     run: str  # takes a Context and the parameters, and returns a value
     show: str  # renders that value as JSON
+    text: str = ""  # renders it with the Context as short text for a model; without one, `brief.record` does
     params: tuple[Param, ...] = ()
     result: Mapping[str, str] = EMPTY  # key of the answer: its JSON type; "?" at the end means not always there
     level: str = WRITE  # the access a caller needs
     profiles: tuple[str, ...] = ("full", "agent")
+    aliases: tuple[str, ...] = ()  # other names that it is called by
     guidance: str = ""  # the part of the guidance that teaches it
     commands: tuple[str, ...] = ()  # the commands that call it; they show its description as help
     in_session: bool = True  # takes a session_id
@@ -129,20 +140,27 @@ class Operation(NamedTuple):
         answer: Json = resolve(self.show)(value)
         return answer if masking is None else answer | masked_json(masking)
 
+    def render_text(self, ctx: Context, value: Any, masking: Masking | None = None) -> str:
+        """The same as a model reads it."""
+        body = resolve(self.text)(ctx, value) if self.text else brief.record(resolve(self.show)(value), ctx.now)
+        hint = masked_json(masking).get("masked", {}) if masking is not None else {}
+        return f"{body}\n{hint['count']} masked ({', '.join(hint['kinds'])}). {hint['hint']}" if hint else body
+
     def all_params(self) -> tuple[Param, ...]:
         return (*self.params, SESSION_ID) if self.in_session else self.params
 
     def description(self) -> str:
         return prompts.tool(self.name).description
 
-    def input_schema(self, *, small: bool = False) -> Json:
-        """The JSON schema of the arguments; `small` leaves out those that a small profile does not list."""
+    def input_schema(self, *, small: bool = False, bounds: settings.Bounds = DEFAULTS, session: bool = True) -> Json:
+        """The JSON schema of the arguments, with the limits in force. `small` leaves out those that a small profile
+        does not list; without `session`, session_id is left out, because the door knows the session."""
         words = prompts.tool(self.name).params
         properties: Json = {}
-        for param in self.all_params():
+        for param in self.all_params() if session else self.params:
             if small and not param.everywhere:
                 continue
-            properties[param.name] = param.schema()
+            properties[param.name] = param.schema(bounds)
             if param.name in words:
                 properties[param.name]["description"] = words[param.name]
         schema: Json = {"type": "object", "properties": properties}
@@ -188,6 +206,7 @@ def fields_json(value: Any) -> Json:
 # --- checks of arguments ----------------------------------------------------------------------------------------------
 
 INTEGER_MAX = (1 << 53) - 1  # beyond it JSON readers disagree, and databases refuse
+_WHOLE = re.compile(r"[+-]?\d{1,16}", re.ASCII)
 
 
 def checked(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,6 +225,7 @@ def checked(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any
 
 
 def _value(operation: str, param: Param, value: Any) -> Any:
+    value = _meant(param, value)
     if param.type == "strings":
         if not isinstance(value, (list, tuple, set, frozenset)) or not all(isinstance(item, str) for item in value):
             raise errors.wrong_type(operation, param.name, value, "a list of strings")
@@ -232,6 +252,30 @@ def _value(operation: str, param: Param, value: Any) -> Any:
     if param.choices and value not in param.choices:
         raise errors.not_one_of(operation, param.name, value, param.choices)
     return storable(param.name, value)
+
+
+_FLAGS = {"true": True, "false": False}
+
+
+def _meant(param: Param, value: Any) -> Any:
+    """What a caller meant who wrote a value as text, as small models do, where it can mean nothing else."""
+    if isinstance(value, float) and param.type == "integer" and value.is_integer():
+        return int(value)
+    if not isinstance(value, str):
+        return value
+    text, meant = value.strip(), value
+    if param.type == "integer" and _WHOLE.fullmatch(text):
+        meant = int(text)
+    elif param.type == "boolean":
+        meant = _FLAGS.get(text.lower(), value)
+    elif param.type in ("strings", "object") and text[:1] in ("[", "{"):
+        with suppress(ValueError, RecursionError):
+            meant = json.loads(text)
+    elif param.type == "strings" and "," not in text:  # with a comma it may be one word or several
+        meant = [value] if text else []
+    elif param.choices and value not in param.choices:
+        meant = next((choice for choice in param.choices if choice.lower() == text.lower()), value)
+    return meant
 
 
 def _json(operation: str, param: Param, value: Any) -> Any:

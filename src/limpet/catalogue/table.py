@@ -3,7 +3,8 @@
 Tool lists, guidance, the OpenAPI document, the HTTP policy, CLI commands and the reference are all read from here. A
 server must start at once, so the table imports no behaviour: `late.resolve` imports that at the first call.
 
-To add an operation: a row here, a function where the row points, and its words in prompts/tools/<name>.md.
+To add an operation: a row here, functions where the row points, and its words in prompts/tools/<name>.md. A row names
+what does it, what renders the value as JSON for programs, and what renders it as short text for models.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from limpet import errors, limits, prompts
 from limpet.catalogue.operation import ADMIN, READ, WRITE, Operation, Param
-from limpet.model import KINDS
+from limpet.model import KINDS, NOTE, PIN
 
 PROFILES = ("core", "coding", "full", "agent")
 SMALL = ("core", "coding")  # profiles for clients that count every byte
@@ -27,11 +28,14 @@ NONE = ()  # for people and programs: no agent pays for its description
 # Parameters and results that several rows share.
 _LIMIT = Param("limit", "integer", low=1, high=limits.LIST_MAX)
 _ID = Param("id", required=True)
+_NOTE_ID = Param("id", required=True, names=NOTE)
 _KEY = Param("key", required=True)
 _CONTENT = Param("content", required=True)
+_NOTE_CONTENT = Param("content", required=True, bound="note_max_chars")
 _THIS_SESSION = Param("this_session", "boolean", everywhere=False)
 _EXPECTED_VERSION = Param("expected_version", "integer")
 _TAGS = Param("tags", "strings")
+_NOTE_TAGS = Param("tags", "strings", bound="note_max_tags")
 _VERSION = Param("version", "integer", required=True)
 _EDIT = (
     Param("operation", required=True, choices=("find_replace", "append", "prepend", "delete")),
@@ -98,35 +102,39 @@ _OUTCOME = {
 # fmt: off
 ROWS = (
     # --- notes --------------------------------------------------------------------------------------------------------
-    Operation("add_note", "memory.notes:add_note", "memory.notes:written_json",
-        params=(_CONTENT, _TAGS), result={**_NOTE, **_DUPLICATE},
+    Operation("add_note", "memory.notes:add_note", "memory.notes:written_json", "memory.notes:written_text",
+        params=(_NOTE_CONTENT, _NOTE_TAGS), result={**_NOTE, **_DUPLICATE},
         level=WRITE, profiles=CORE, guidance="notes", commands=("note add",)),
-    Operation("search_notes", "memory.notes:search_notes", "memory.notes:search_json",
+    Operation("search_notes", "memory.notes:search_notes", "memory.notes:search_json", "memory.notes:search_text",
         params=(Param("query"), _TAGS, Param("include_done", "boolean"), _LIMIT, _THIS_SESSION),
         result={"notes": "array", "result_count": "integer", "query": "string", "tags": "array", "more": "boolean?",
             "left_out": "integer?", "related": "array?"},
         level=READ, profiles=CORE, guidance="notes", commands=("note search",), every_session=True),
-    Operation("list_notes", "memory.notes:list_notes", "memory.notes:list_json",
+    Operation("list_notes", "memory.notes:list_notes", "memory.notes:list_json", "memory.notes:list_text",
         params=(Param("tag"), Param("include_done", "boolean"), _LIMIT, _THIS_SESSION),
         result={"notes": "array", "note_count": "integer", "tag_filter": "", "left_out": "integer?"},
         level=READ, guidance="notes", commands=("note list",), every_session=True),
-    Operation("update_note", "memory.notes:update_note", "memory.notes:updated_json",
-        params=(_ID, Param("content"), _TAGS, Param("done", "boolean")), result={**_NOTE, "note": "object"},
+    Operation("update_note", "memory.notes:update_note", "memory.notes:updated_json", "memory.notes:updated_text",
+        params=(_NOTE_ID, Param("content", bound="note_max_chars"), _NOTE_TAGS, Param("done", "boolean")),
+        result={**_NOTE, "note": "object"},
         level=WRITE, guidance="notes", commands=("note update",), idempotent=True),
-    Operation("delete_note", "memory.notes:delete_note", "memory.notes:written_json",
-        params=(_ID,), result=_NOTE,
+    Operation("delete_note", "memory.notes:delete_note", "memory.notes:written_json", "memory.notes:deleted_text",
+        params=(_NOTE_ID,), result=_NOTE,
         level=WRITE, guidance="notes", commands=("note delete",), destructive=True, frees=True),
-    Operation("list_tags", "memory.notes:list_tags", "memory.notes:tags_json",
+    Operation("list_tags", "memory.notes:list_tags", "memory.notes:tags_json", "memory.notes:tags_text",
         params=(_THIS_SESSION,), result={"tags": "array", "tag_count": "integer", "total_notes": "integer"},
         level=READ, guidance="notes", commands=("tags",), every_session=True),
     # --- the notepad --------------------------------------------------------------------------------------------------
     Operation("read_notepad", "session.notepad:read_notepad", "session.notepad:notepad_json",
+        "session.notepad:notepad_text",
         result=_SHEET,
         level=READ, profiles=CORE, guidance="notepad", commands=("pad show",)),
     Operation("write_notepad", "session.notepad:write_notepad", "session.notepad:edited_json",
+        "session.notepad:edited_text",
         params=(_CONTENT, _EXPECTED_VERSION), result=_EDITED,
         level=WRITE, profiles=CORE, guidance="notepad", commands=("pad write",), destructive=True, idempotent=True),
     Operation("update_notepad", "session.notepad:update_notepad", "session.notepad:edited_json",
+        "session.notepad:edited_text",
         params=_EDIT, result=_EDITED,
         level=WRITE, profiles=CORE, guidance="notepad", commands=("pad append", "pad prepend", "pad edit"),
         destructive=True),
@@ -134,49 +142,56 @@ ROWS = (
         params=_HISTORY, result=_VERSIONS,
         level=READ, profiles=NONE, commands=("pad history",)),
     Operation("restore_notepad", "session.notepad:restore_notepad", "session.notepad:edited_json",
+        "session.notepad:edited_text",
         params=(_VERSION,), result=_EDITED,
         level=WRITE, profiles=NONE, commands=("pad restore",), destructive=True, idempotent=True),
     # --- memory -------------------------------------------------------------------------------------------------------
     Operation("search_memory", "memory.memory:search_memory", "memory.memory:matches_json",
+        "memory.memory:matches_text",
         params=(Param("query", required=True),
             Param("limit", "integer", low=1, high=limits.MEMORY_LIMIT_MAX, clamp=True)),
         result={"status": "string", "query": "string", "match_count": "integer", "matches": "array"},
         level=READ, profiles=CORE, guidance="memory", commands=("memory search",), in_session=False),
-    Operation("write_memory", "memory.memory:write_memory", "memory.memory:stored_json",
+    Operation("write_memory", "memory.memory:write_memory", "memory.memory:stored_json", "memory.memory:stored_text",
         params=(_KEY, _CONTENT, Param("mode", choices=("replace", "append"))),
         result={"status": "string", "key": "string", "mode": "string", "bytes_written": "integer", **_DUPLICATE},
         level=WRITE, profiles=CORE, guidance="memory", commands=("memory write",), destructive=True),
     Operation("scratch_note", "memory.memory:scratch_note", "memory.memory:scratch_json",
+        "memory.memory:scratch_text",
         params=(Param("content"), Param("mode", choices=("replace", "append", "clear", "read"))),
         result={"note_id": "string?", "total_notes": "integer?", "total_tags": "integer?", "status": "string?",
             "content": "string?", "empty": "boolean?", **_DUPLICATE},
         level=WRITE, guidance="scratch", commands=("scratch",), destructive=True),
-    Operation("read_memory", "memory.memory:read_memory", "memory.memory:memory_json",
+    Operation("read_memory", "memory.memory:read_memory", "memory.memory:memory_json", "memory.memory:memory_text",
         params=(_KEY,), result=_MEMORY,
         level=READ, profiles=NONE, commands=("memory show",), in_session=False),
-    Operation("pin_memory", "memory.memory:pin_memory", "memory.memory:memory_json",
+    Operation("pin_memory", "memory.memory:pin_memory", "memory.memory:memory_json", "memory.memory:memory_text",
         params=(_KEY, Param("pinned", "boolean")), result=_MEMORY,
         level=WRITE, profiles=NONE, commands=("memory pin", "memory unpin"), idempotent=True),
     # --- handoff ------------------------------------------------------------------------------------------------------
     Operation("write_session_handoff", "memory.handoff:write_session_handoff", "memory.handoff:written_json",
+        "memory.handoff:written_text",
         params=(_CONTENT, Param("line"), *_HANDOFF_FIELDS), result={"status": "string", "replaced": "boolean"},
         level=WRITE, profiles=CORE, guidance="handoff", commands=("handoff write",), idempotent=True),
     Operation("read_handoff", "memory.handoff:read_handoff", "memory.handoff:handoff_json",
+        "memory.handoff:handoff_text",
         params=(Param("line"), Param("id")),
         result={"content": "string", "id": "string", "line": "string", "written_by": "string", "written_at": "string",
             "used_by": "", **{field.name: "array?" for field in _HANDOFF_FIELDS}, "others": "array?", **_TRUST},
         level=READ, profiles=CORE, guidance="handoff", commands=("handoff show",), in_session=False),
     # --- kept outputs -------------------------------------------------------------------------------------------------
-    Operation("scratchpad_read", "outputs.read:scratchpad_read", "outputs.read:read_json",
+    Operation("read_output", "outputs.read:read_output", "outputs.read:read_json", "outputs.read:read_text",
         params=(_ID, Param("query"), Param("lines"), Param("match"), Param("regex", "boolean"),
             Param("context", "integer", low=0, high=50), Param("path"), Param("rows"), Param("columns", "strings"),
             Param("chars"), Param("bytes"), Param("cursor"),
             Param("tokens", "integer", low=50, high=limits.OUTPUT_READ_MOST)),
         result={"content": "string", "cursor": "string?", "note": "string?"},
-        level=READ, profiles=CODING, guidance="outputs", commands=("output read",), in_session=False, with_window=True),
-    Operation("scratchpad_list", "outputs.keep:scratchpad_list", "outputs.keep:list_json",
+        level=READ, aliases=("scratchpad_read",), profiles=CODING, guidance="outputs",
+        commands=("output read",), in_session=False, with_window=True),
+    Operation("list_outputs", "outputs.keep:list_outputs", "outputs.keep:list_json", "outputs.keep:list_text",
         params=(_LIMIT,), result={"entries": "array", "stats": "object", "left_out": "integer?"},
-        level=READ, guidance="outputs", commands=("output list",), in_session=False, with_window=True),
+        level=READ, aliases=("scratchpad_list",), guidance="outputs",
+        commands=("output list",), in_session=False, with_window=True),
     Operation("delete_output", "outputs.keep:delete_output", "outputs.keep:output_json",
         params=(_ID,), result=_OUTPUT,
         level=WRITE, profiles=NONE, commands=("output delete",), in_session=False, destructive=True, frees=True),
@@ -187,16 +202,20 @@ ROWS = (
         result={"deleted": "integer"},
         level=ADMIN, profiles=NONE, commands=("output clear",), in_session=False, destructive=True, frees=True),
     # --- the journal --------------------------------------------------------------------------------------------------
-    Operation("recover_notes", "journal.write:recover_notes", "journal.recover:recovered_json",
+    Operation("recover_journal", "journal.write:recover_journal", "journal.recover:recovered_json",
+        "journal.recover:recovered_text",
         params=(Param("level", "integer", low=1, high=3), Param("query")),
         result={"level": "integer", "text": "string", "tokens": "integer", "tokenizer": "string", "how": "string"},
-        level=READ, guidance="journal", commands=("journal recover",), in_session=False, in_folder=True),
+        level=READ, aliases=("recover_notes",), guidance="journal",
+        commands=("journal recover",), in_session=False, in_folder=True),
     Operation("log_decision", "journal.write:log_decision", "journal.write:written_json",
+        "journal.write:written_text",
         params=(Param("title", required=True), Param("decision", required=True), Param("rationale", required=True),
             Param("evidence", "strings", required=True), Param("scenarios", "strings", required=True)),
         result=_JOURNAL,
         level=WRITE, guidance="journal", commands=("journal decision add",), in_folder=True),
-    Operation("update_notes", "journal.write:update_notes", "journal.write:written_json",
+    Operation("update_journal", "journal.write:update_journal", "journal.write:written_json",
+        "journal.write:written_text",
         params=(
             Param("section", required=True,
                 choices=("question", "goal", "debt", "blocker", "identifier", "task", "state")),
@@ -204,37 +223,43 @@ ROWS = (
             Param("severity", choices=("LOW", "MEDIUM", "HIGH", "CRITICAL")), Param("eta"), Param("sprint"),
             Param("track", "boolean")),
         result=_JOURNAL,
-        level=WRITE, guidance="journal",
+        level=WRITE, aliases=("update_notes",), guidance="journal",
         commands=("journal question add", "journal question done", "journal goal add", "journal goal done",
             "journal debt add", "journal debt done", "journal blocker add", "journal blocker done",
             "journal identifier add", "journal set task", "journal set state"),
         in_folder=True),
     Operation("checkpoint_session", "journal.write:checkpoint_session", "journal.write:checkpoint_json",
+        "journal.write:checkpoint_text",
         params=(Param("summary", required=True), Param("state"), Param("task"), Param("agent"), Param("line")),
         result={**_JOURNAL, "at": "string", "blockers": "array", "incomplete": "array", "questions": "array",
             "handoff": "boolean", "rotated": "integer"},
         level=WRITE, guidance="journal", commands=("journal checkpoint",), in_folder=True),
-    Operation("init_notes", "journal.write:init_notes", "journal.write:created_json",
+    Operation("init_journal", "journal.write:init_journal", "journal.write:created_json",
         result={"created": "boolean"},
-        level=WRITE, profiles=NONE, commands=("journal init",), in_session=False, idempotent=True, in_folder=True),
-    Operation("lint_notes", "journal.check:lint_notes", "journal.check:lint_json",
+        level=WRITE, aliases=("init_notes",), profiles=NONE,
+        commands=("journal init",), in_session=False, idempotent=True, in_folder=True),
+    Operation("lint_journal", "journal.check:lint_journal", "journal.check:lint_json",
         params=(Param("fix", "boolean"),), result={"ok": "boolean", "findings": "array", "fixed": "boolean"},
-        level=WRITE, profiles=NONE, commands=("journal lint",), in_session=False, idempotent=True, in_folder=True),
-    Operation("heal_notes", "journal.write:heal_notes", "catalogue.operation:fields_json",
+        level=WRITE, aliases=("lint_notes",), profiles=NONE,
+        commands=("journal lint",), in_session=False, idempotent=True, in_folder=True),
+    Operation("heal_journal", "journal.write:heal_journal", "catalogue.operation:fields_json",
         params=(Param("check", "boolean"),),
         result={"file": "string", "state": "string", "source": "string", "written": "boolean"},
-        level=WRITE, profiles=NONE, commands=("journal heal",), in_session=False, idempotent=True, in_folder=True),
-    Operation("verify_notes", "journal.check:verify_notes", "journal.check:verified_json",
+        level=WRITE, aliases=("heal_notes",), profiles=NONE,
+        commands=("journal heal",), in_session=False, idempotent=True, in_folder=True),
+    Operation("verify_journal", "journal.check:verify_journal", "journal.check:verified_json",
         params=(Param("check", "boolean"), Param("fix", "boolean")),
         result={"fresh": "integer", "moved": "integer", "drifted": "integer", "gone": "integer", "checked": "array",
             "written": "boolean"},
-        level=WRITE, profiles=NONE, commands=("journal verify",), in_session=False, idempotent=True, in_folder=True),
-    Operation("rotate_notes", "journal.write:rotate_notes", "catalogue.operation:fields_json",
+        level=WRITE, aliases=("verify_notes",), profiles=NONE,
+        commands=("journal verify",), in_session=False, idempotent=True, in_folder=True),
+    Operation("rotate_journal", "journal.write:rotate_journal", "catalogue.operation:fields_json",
         params=(Param("force", "boolean"),),
         result={"file": "string", "archive": "string", "decisions": "integer", "rows": "integer"},
-        level=WRITE, profiles=NONE, commands=("journal rotate",), in_session=False, idempotent=True, in_folder=True),
+        level=WRITE, aliases=("rotate_notes",), profiles=NONE,
+        commands=("journal rotate",), in_session=False, idempotent=True, in_folder=True),
     # --- recall -------------------------------------------------------------------------------------------------------
-    Operation("recall", "recall.recall:recall", "recall.recall:recalled_json",
+    Operation("recall", "recall.recall:recall", "recall.recall:recalled_json", "recall.recall:recalled_text",
         params=(Param("query", required=True), Param("kinds", "strings"), _TAGS, Param("session"), Param("since"),
             Param("until"), Param("key_prefix"), Param("include_done", "boolean"),
             Param("limit", "integer", low=1, high=limits.RECALL_LIMIT_MAX, clamp=True),
@@ -243,20 +268,20 @@ ROWS = (
             "not_searched": "object?", "hint": "string?"},
         level=READ, profiles=CODING, guidance="recall", commands=("recall",), in_session=False, with_window=True),
     # --- tasks --------------------------------------------------------------------------------------------------------
-    Operation("begin_task", "session.tasks:begin_task", "catalogue.operation:fields_json",
+    Operation("begin_task", "session.tasks:begin_task", "catalogue.operation:fields_json", "session.tasks:begun_text",
         params=(Param("description", required=True),), result={"task_id": "string", "depth": "integer"},
         level=WRITE, guidance="tasks", commands=("task begin",), own_window=True),
-    Operation("end_task", "session.tasks:end_task", "session.tasks:ended_json",
+    Operation("end_task", "session.tasks:end_task", "session.tasks:ended_json", "session.tasks:ended_text",
         params=(Param("summary", required=True),), result=_TASK_ENDED,
         level=WRITE, guidance="tasks", commands=("task end",), own_window=True, destructive=True),
-    Operation("cancel_task", "session.tasks:cancel_task", "session.tasks:ended_json",
+    Operation("cancel_task", "session.tasks:cancel_task", "session.tasks:ended_json", "session.tasks:ended_text",
         params=(Param("reason", required=True),), result=_TASK_ENDED,
         level=WRITE, guidance="tasks", commands=("task cancel",), own_window=True, destructive=True),
     Operation("list_tasks", "session.tasks:list_tasks", "session.tasks:tasks_json",
         params=(_LIMIT,), result={"tasks": "array", "left_out": "integer?"},
         level=READ, profiles=NONE, commands=("task list",)),
     # --- the window ---------------------------------------------------------------------------------------------------
-    Operation("uncompact", "window.window:uncompact", "window.window:restored_json",
+    Operation("uncompact", "window.window:uncompact", "window.window:restored_json", "window.window:restored_text",
         params=(Param("first", "integer", required=True), Param("last", "integer")),
         result={"first": "integer", "last": "integer", "content": "string", "cut": "boolean?"},
         level=WRITE, commands=("window restore",)),
@@ -271,37 +296,42 @@ ROWS = (
         params=(_CONTENT,), result=_PIN,
         level=WRITE, profiles=NONE, commands=("window pin",), idempotent=True),
     Operation("unpin_text", "session.pins:unpin_text", "session.pins:pin_json",
-        params=(_ID,), result=_PIN,
+        params=(Param("id", required=True, names=PIN),), result=_PIN,
         level=WRITE, profiles=NONE, commands=("window unpin",), idempotent=True, frees=True),
     Operation("list_pins", "session.pins:list_pins", "session.pins:pins_json",
         result={"pins": "array"},
         level=READ, profiles=NONE, commands=("window pins",)),
     # --- the sandbox --------------------------------------------------------------------------------------------------
     Operation("run_sandbox_code", "sandbox.run:run_sandbox_code", "sandbox.run:result_json",
+        "sandbox.run:result_text",
         params=(Param("code"), Param("inputs", "object"), Param("name")),
         result={"output": "string", "result": "?", "warning": "string?"},
         level=WRITE, commands=("sandbox run",), destructive=True, slow=True),
     # --- the system prompt --------------------------------------------------------------------------------------------
     Operation("read_system_prompt", "session.notepad:read_system_prompt", "session.notepad:notepad_json",
+        "session.notepad:notepad_text",
         result=_SHEET,
         level=READ, commands=("prompt show",), in_session=False),
     Operation("edit_system_prompt", "session.notepad:edit_system_prompt", "session.notepad:edited_json",
+        "session.notepad:edited_text",
         params=_EDIT, result=_EDITED,
         level=WRITE, commands=("prompt append", "prompt prepend", "prompt edit"), destructive=True),
     Operation("write_system_prompt", "session.notepad:write_system_prompt", "session.notepad:edited_json",
+        "session.notepad:edited_text",
         params=(_CONTENT, _EXPECTED_VERSION), result=_EDITED,
         level=WRITE, profiles=NONE, commands=("prompt write",), destructive=True, idempotent=True),
     Operation("system_prompt_history", "session.notepad:system_prompt_history", "session.notepad:versions_json",
         params=_HISTORY, result=_VERSIONS,
         level=READ, profiles=NONE, commands=("prompt history",), in_session=False),
     Operation("restore_system_prompt", "session.notepad:restore_system_prompt", "session.notepad:edited_json",
+        "session.notepad:edited_text",
         params=(_VERSION,), result=_EDITED,
         level=WRITE, profiles=NONE, commands=("prompt restore",), destructive=True, idempotent=True),
     # --- skills -------------------------------------------------------------------------------------------------------
-    Operation("list_skills", "memory.skills:list_skills", "memory.skills:skills_json",
+    Operation("list_skills", "memory.skills:list_skills", "memory.skills:skills_json", "memory.skills:skills_text",
         result={"skills": "array", "problems": "array"},
         level=READ, commands=("skill list",), in_session=False, in_folder=True),
-    Operation("read_skill", "memory.skills:read_skill", "memory.skills:skill_json",
+    Operation("read_skill", "memory.skills:read_skill", "memory.skills:skill_json", "memory.skills:body_text",
         params=(Param("name", required=True),),
         result={"name": "string", "description": "string", "content": "string", "tokens": "integer",
             "folder": "string", "files": "array"},
@@ -312,7 +342,7 @@ ROWS = (
         result={"ok": "boolean", "name": "string", "folder": "string", "tokens": "integer"},
         level=WRITE, commands=("skill promote",), destructive=True, in_folder=True),
     # --- values of agents ---------------------------------------------------------------------------------------------
-    Operation("agent_state", "memory.state:agent_state", "memory.state:answer_json",
+    Operation("agent_state", "memory.state:agent_state", "memory.state:answer_json", "memory.state:answer_text",
         params=(Param("action", required=True, choices=("get", "set", "delete", "keys")), Param("key"),
             Param("value", "json"), Param("prefix"), _EXPECTED_VERSION),
         result={"ok": "boolean", "key": "string?", "value": "?", "version": "integer?", "updated_at": "string?",
@@ -325,6 +355,7 @@ ROWS = (
         level=READ, profiles=NONE, commands=("savings",), in_session=False),
     # --- sessions -----------------------------------------------------------------------------------------------------
     Operation("begin_session", "session.sessions:begin_session", "session.sessions:session_json",
+        "session.sessions:begun_text",
         params=(Param("task"),), result=_SESSION,
         level=WRITE, profiles=NONE, commands=("session begin",), idempotent=True),
     Operation("archive_session", "session.sessions:archive_session", "session.sessions:session_json",
@@ -338,19 +369,22 @@ ROWS = (
         level=READ, profiles=NONE, commands=("session list",), in_session=False),
     # --- sub-sessions -------------------------------------------------------------------------------------------------
     Operation("spawn_session", "session.tree:spawn_session", "catalogue.operation:fields_json",
-        params=(Param("task", required=True), Param("copy_notepad", "boolean"), Param("notes", "strings"),
+        "session.tree:spawned_text",
+        params=(Param("task", required=True), Param("copy_notepad", "boolean"), Param("notes", "strings", names=NOTE),
             Param("references", "strings"), *_CHILD_LIMITS),
         result=_CHILD,
         level=WRITE, profiles=AGENT, commands=("session spawn",)),
     Operation("fork_session", "session.tree:fork_session", "catalogue.operation:fields_json",
+        "session.tree:spawned_text",
         params=(Param("task", required=True), *_CHILD_LIMITS), result=_CHILD,
         level=WRITE, profiles=AGENT, commands=("session fork",)),
     Operation("wait_for_sessions", "session.tree:wait_for_sessions", "session.tree:waited_json",
+        "session.tree:waited_text",
         params=(Param("ids", "strings", required=True),
             Param("seconds", "integer", low=0, high=limits.WAIT_MAX_SECONDS, clamp=True)),
         result={"results": "array", "waiting": "array?"},
         level=READ, profiles=AGENT, commands=("session wait",), in_session=False, waits=True),
-    Operation("report_result", "session.tree:report_result", "session.tree:outcome_json",
+    Operation("report_result", "session.tree:report_result", "session.tree:outcome_json", "session.tree:outcome_text",
         params=(Param("result", required=True), *(Param(name, "strings") for name in _CAPSULE)), result=_OUTCOME,
         level=WRITE, profiles=AGENT, commands=("session report",)),
     Operation("end_session", "session.tree:end_session", "session.tree:outcome_json",
@@ -391,15 +425,23 @@ ROWS = (
 
 
 OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in ROWS}
+ALIASES: Mapping[str, str] = {alias: operation.name for operation in ROWS for alias in operation.aliases}
 _BY_PLACE = {operation.run: operation for operation in ROWS}
 COMMANDS: Mapping[str, Operation] = {words: operation for operation in ROWS for words in operation.commands}
 WITH_WINDOW = tuple(operation.name for operation in ROWS if operation.with_window)
 
 
+def listed_name(name: str) -> str:
+    """The name that an operation is listed by. Earlier names, which the documents that Limpet began with use, are
+    accepted at every door."""
+    return ALIASES.get(name, name)
+
+
 def find(name: str) -> Operation:
-    if name not in OPERATIONS:
+    operation = OPERATIONS.get(listed_name(name))
+    if operation is None:
         raise errors.unknown_operation(name, f"Those that exist: {', '.join(OPERATIONS)}.")
-    return OPERATIONS[name]
+    return operation
 
 
 def profile(name: str) -> tuple[Operation, ...]:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from limpet import errors, limits
 from limpet.protocol import jsonrpc
 from limpet.protocol.mcp_server import ClientState, Surface, finished, refused_call, revision_of
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -265,25 +266,32 @@ def _own(descriptor: int, stand_in: int) -> int:
     return copy
 
 
+class Serving(NamedTuple):
+    """How a client is served."""
+
+    handoff: bool = True  # False: the instructions leave it out, for a client whose hooks give it
+    remark: str = ""  # says that it works in no folder
+    structured: bool = False  # results of tools are values too, with schemas
+
+
 def serve(
     hold: Limpet,
     profile: str,
     session: str | None = None,
+    how: Serving = Serving(),  # noqa: B008  It is frozen.
     *,
-    handoff: bool = True,
-    remark: str = "",
     ask: Callable[[Loop], ClientRoots] | None = None,
 ) -> None:
     """Speak MCP on stdin and stdout until the client closes them or the process gets SIGTERM or SIGINT.
 
-    `session` is the user's choice and wins over what a client says in the `_meta` of a call. Without
-    both, calls work in the session `hold` was opened with. Without `handoff` the instructions leave
-    it out, for a client whose hooks give it. `remark` says that it works in no folder; `ask` asks clients
-    for one.
+    `session` is the user's choice and wins over what a client says in the `_meta` of a call. Without both, calls work
+    in the session `hold` was opened with. `ask` asks clients for the folder they work in.
     """
     late = ask is not None
-    surface = Surface(hold, profile, session=session, handoff=handoff, remark=remark, late_project=late)
-    loop = Loop(surface, ClientState(since=hold.clock()))
+    surface = Surface(hold, profile, session=session, late_project=late, **how._asdict())
+    # Agents that tell their servers no session have hooks that name it in each call, or in the model's context.
+    named_in_calls = not (how.handoff or session or hold.has_named_session)
+    loop = Loop(surface, ClientState(since=hold.clock(), lists_session=named_in_calls))
     loop.roots = ask(loop) if ask is not None else None
     nothing = os.open(os.devnull, os.O_RDWR)
     # A child process such as git must not read the client's messages, and no other code may write replies.

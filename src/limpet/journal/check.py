@@ -44,7 +44,7 @@ class Linted(NamedTuple):
     fixed: bool
 
 
-def lint_notes(ctx: Context, fix: bool = False) -> Linted:
+def lint_journal(ctx: Context, fix: bool = False) -> Linted:
     journal = journal_of(ctx)
     findings = lint.lint(journal.text(), journal.root)
     if fix and any(finding.fixable for finding in findings):
@@ -53,7 +53,7 @@ def lint_notes(ctx: Context, fix: bool = False) -> Linted:
     return Linted(tuple(findings), False)
 
 
-def verify_notes(ctx: Context, check: bool = False, fix: bool = False) -> Verified:
+def verify_journal(ctx: Context, check: bool = False, fix: bool = False) -> Verified:
     """Compare every piece of evidence and every identifier with the project's files.
 
     `check` writes nothing. Otherwise the journal records the time of verification, and with `fix` also the new places

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from limpet.catalogue.operation import Context, Json
 
 CHECKED = 5  # pieces of evidence of a decision that recovery checks
-TOO_LONG = "{file} has {size:,} bytes, too many to read at every start; recover_notes reads it."
+TOO_LONG = "{file} has {size:,} bytes, too many to read at every start; recover_journal reads it."
 
 
 class Journal(NamedTuple):
@@ -103,6 +103,10 @@ def stale(journal: Journal, doc: JournalDocument) -> dict[int, str]:
 
 def _is_quick(journal: Journal, item: Evidence) -> bool:
     return item.ref is None or proof.is_quick(journal.root, item.ref.path)
+
+
+def recovered_text(_ctx: Context, value: Recovered) -> str:
+    return value.text or "The journal is empty."
 
 
 def recovered_json(value: Recovered) -> Json:

@@ -40,12 +40,13 @@ from limpet.model import AGENT, FILE, JOURNAL, Draft, moment
 from limpet.record import NamedTuple
 from limpet.redaction import redact
 from limpet.store import Listing
+from limpet.text import brief
 
 DONE = "RESOLVED"
 LISTED = 10  # blockers and goals each that a handoff names
 CONTESTED = "Another program saves {file} again and again; its last save is merged with the next change."
 FINISHED = ("question", "goal", "debt", "blocker")  # sections whose entries can be done
-# The optional arguments of update_notes, by section.
+# The optional arguments of update_journal, by section.
 DETAILS = {
     "goal": {"note"},
     "identifier": {"note"},
@@ -198,16 +199,16 @@ def _checked(item: str, quote: str) -> str:
 # --- items ------------------------------------------------------------------------------------------------------------
 
 
-def update_notes(ctx: Context, /, section: str, text: str, done: bool = False, **details: Any) -> Written:
+def update_journal(ctx: Context, /, section: str, text: str, done: bool = False, **details: Any) -> Written:
     """Add an entry to a section, or mark the one entry of it that contains the text as done."""
     if done:
         if section not in FINISHED:
-            raise errors.not_one_of("update_notes", "section with done", section, FINISHED)
+            raise errors.not_one_of("update_journal", "section with done", section, FINISHED)
         if details:
-            raise errors.not_used("update_notes", "done", " and ".join(sorted(details)))
+            raise errors.not_used("update_journal", "done", " and ".join(sorted(details)))
         return _finish(ctx, section, text)
     if unused := sorted(set(details) - DETAILS.get(section, set())):
-        raise errors.not_used("update_notes", f"section {section}", " and ".join(unused))
+        raise errors.not_used("update_journal", f"section {section}", " and ".join(unused))
     return _add(ctx, section, text, details)
 
 
@@ -216,21 +217,21 @@ def _add(ctx: Context, section: str, text: str, details: dict[str, Any]) -> Writ
     note = field("note", details.get("note"), line=True)
     if section == "question":
         block = edit.item_block(Item(words))
-        return _write(ctx, lambda text: edit.add_question(text, Item(words)), "update_notes", block)
+        return _write(ctx, lambda text: edit.add_question(text, Item(words)), "update_journal", block)
     if section == "goal":
         waits = note if not note or note.lower().startswith(("blocking: ", "depends on: ")) else f"blocking: {note}"
         goal = Item(words, note=waits)
-        return _write(ctx, lambda text: edit.add_goal(text, goal), "update_notes", edit.item_block(goal))
+        return _write(ctx, lambda text: edit.add_goal(text, goal), "update_journal", edit.item_block(goal))
     if section == "blocker":
         eta = field("eta", details.get("eta"), line=True)
         blocker = Blocker("Waiting" if eta else "Blocked", words, eta)
-        return _write(ctx, lambda text: edit.add_blocker(text, blocker), "update_notes", edit.blocker_block(blocker))
+        return _write(ctx, lambda text: edit.add_blocker(text, blocker), "update_journal", edit.blocker_block(blocker))
     if section == "debt":
         return _add_debt(ctx, words, details)
     if section == "identifier":
         return _add_identifier(ctx, one_line(words), note)
     names = edit.TASK if section == "task" else edit.STATE
-    return _write(ctx, lambda text: edit.set_context(text, names, words), "update_notes", _field_block(names, words))
+    return _write(ctx, lambda text: edit.set_context(text, names, words), "update_journal", _field_block(names, words))
 
 
 def _field_block(names: tuple[str, ...], value: str) -> str:
@@ -249,14 +250,14 @@ def _add_debt(ctx: Context, words: str, details: dict[str, Any]) -> Written:
         return edit.add_debt(text, debts[0])
 
     # The change itself chooses the number, so the entry is stored after it.
-    saved = _write(ctx, change, "update_notes")
+    saved = _write(ctx, change, "update_journal")
     debt = debts[0]
-    _keep(ctx, f"{debt.id}: {debt.description} ({debt.severity})", saved.file, "update_notes")
+    _keep(ctx, f"{debt.id}: {debt.description} ({debt.severity})", saved.file, "update_journal")
     if not details.get("track"):
         return saved._replace(id=debt.id, hint=beads.offer(debt))
     tracked = beads.track(ctx.root, debt)
     if tracked.issue:
-        _write(ctx, lambda text: _with_issue(text, debt.id, tracked.issue), "update_notes")
+        _write(ctx, lambda text: _with_issue(text, debt.id, tracked.issue), "update_journal")
     return saved._replace(id=debt.id, hint=tracked.hint)
 
 
@@ -273,7 +274,7 @@ def _add_identifier(ctx: Context, place: str, purpose: str) -> Written:
     if inside is None or text is None:
         raise errors.bad_evidence(place, "it names no readable file inside the project")
     entry = Identifier(str(inside), purpose, stamp_of(ctx))
-    written = _write(ctx, lambda text: edit.add_identifier(text, entry), "update_notes", f"{entry.place}: {purpose}")
+    written = _write(ctx, lambda text: edit.add_identifier(text, entry), "update_journal", f"{entry.place}: {purpose}")
     side = journal_of(ctx).place
     proof.remember_verified(side, {**proof.verified(side), entry.place: digest_of(lines_of(text, inside))})
     return written
@@ -296,7 +297,7 @@ def _finish(ctx: Context, section: str, text: str) -> Written:
         unfinished = [(item, item.entry.text) for item in items if not item.entry.done]
         return edit.tick(journal, _only(section, text, words, unfinished))
 
-    return _write(ctx, change, "update_notes")
+    return _write(ctx, change, "update_journal")
 
 
 def _only(section: str, text: str, words: str, candidates: list[tuple[Placed[T], str]]) -> Placed[T]:
@@ -344,7 +345,7 @@ def checkpoint_session(
     text = _handoff(words, state, blockers, goals, written.file)
     repeated = [*(placed.start for placed in blocking[:LISTED]), *(placed.start for placed in aims[:LISTED])]
     handoff.leave(ctx, text, line, _sources(ctx, doc, repeated))
-    moved = rotate_notes(ctx)
+    moved = rotate_journal(ctx)
     return Checkpoint(written, at, blockers, goals, questions, True, moved.decisions + moved.rows)
 
 
@@ -363,16 +364,16 @@ def _handoff(summary: str, state: str | None, blockers: tuple[str, ...], goals: 
         if items:
             more = f"\n- and {len(items) - LISTED} more" if len(items) > LISTED else ""
             parts.append(f"{title}:\n" + "\n".join(f"- {one_line(item)}" for item in items[:LISTED]) + more)
-    parts.append(f"More: recover_notes, or {file}.")
+    parts.append(f"More: recover_journal, or {file}.")
     return "\n\n".join(parts)[: limits.HANDOFF_MAX_CHARS]
 
 
-def init_notes(ctx: Context) -> bool:
+def init_journal(ctx: Context) -> bool:
     """Create the journal from its template if there is none. Whether it was created."""
     return files.revive(journal_of(ctx).place, template()) if _state(ctx) != "healthy" else False
 
 
-def heal_notes(ctx: Context, check: bool = False) -> Healed:
+def heal_journal(ctx: Context, check: bool = False) -> Healed:
     """Restore an empty or missing journal: from the last state seen, else from git, else from the template."""
     journal = journal_of(ctx)
     state = _state(ctx)
@@ -389,12 +390,12 @@ def heal_notes(ctx: Context, check: bool = False) -> Healed:
     return Healed(journal.rules.file, state, source, written)
 
 
-def recover_notes(ctx: Context, level: int = 1, query: str = "") -> Recovered:
+def recover_journal(ctx: Context, level: int = 1, query: str = "") -> Recovered:
     """What the journal says. For an agent, a journal that was lost is brought back first; looking writes nothing."""
     if ctx.who == AGENT:
-        healed = heal_notes(ctx, check=True)
+        healed = heal_journal(ctx, check=True)
         if healed.source in ("last seen", "git"):
-            heal_notes(ctx)
+            heal_journal(ctx)
     return recovered(journal_of(ctx), level, query, moment(ctx.now))
 
 
@@ -408,7 +409,7 @@ def _state(ctx: Context) -> str:
     return "missing" if text is None else "healthy" if text.strip() else "empty"
 
 
-def rotate_notes(ctx: Context, force: bool = False) -> Rotated:
+def rotate_journal(ctx: Context, force: bool = False) -> Rotated:
     """Move old entries to the archive. They are written there before they are removed here: a crash loses nothing."""
     journal = journal_of(ctx)
     rules = journal.rules
@@ -437,6 +438,26 @@ def written_json(value: Written) -> Json:
     if value.conflicts:
         answer["conflicts"] = [{"agent": conflict.ours, "by_hand": conflict.theirs} for conflict in value.conflicts]
     return answer | ({"hint": value.hint} if value.hint else {})
+
+
+def written_text(_ctx: Context, value: Written) -> str:
+    id = f" as {value.id}" if value.id else ""
+    parts = [f"Written{id} to {value.file}, line {value.line}."]
+    if value.moved:
+        parts.append(f"Moved: {', '.join(map(str, value.moved))}.")
+    if value.merged:
+        parts.append("Somebody had edited the file; both changes are in it.")
+    parts += [f"Conflict: you wrote {clash.ours!r}, the file has {clash.theirs!r}." for clash in value.conflicts]
+    return " ".join([*parts, value.hint]).rstrip()
+
+
+def checkpoint_text(ctx: Context, value: Checkpoint) -> str:
+    parts = [written_text(ctx, value.written), "The handoff is left." if value.handoff else "No handoff was left."]
+    still_open = {"blockers": value.blockers, "goals": value.goals, "questions": value.questions}
+    parts += [f"Open {name}: {'; '.join(items)}." for name, items in still_open.items() if items]
+    if value.rotated:
+        parts.append(f"{brief.counted(value.rotated, 'old entry', 'old entries')} moved to the archive.")
+    return "\n".join(parts)
 
 
 def checkpoint_json(value: Checkpoint) -> Json:

@@ -11,9 +11,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
-from limpet.model import HANDOFF, MAIN_LINE, SESSION, Draft, Entry, Handoff, as_handoff, derived, iso, lowest, moment
+from limpet.model import (
+    HANDOFF,
+    MAIN_LINE,
+    SESSION,
+    Draft,
+    Entry,
+    Handoff,
+    as_handoff,
+    derived,
+    epoch_ms,
+    iso,
+    lowest,
+    moment,
+)
 from limpet.record import NamedTuple
 from limpet.store import Decide, Listing
+from limpet.text import brief
 from limpet.text.safe import as_data, as_name, visible, without_blank_ends
 
 HEADING = "## Handoff from the last session"
@@ -326,6 +340,20 @@ def handoff_json(value: ReadHandoff) -> Json:
 
 def written_json(value: LeftHandoff) -> Json:
     return {"status": "ok", "replaced": value.replaced}
+
+
+def handoff_text(ctx: Context, value: ReadHandoff) -> str:
+    handoff = value.handoff
+    line = "" if handoff.line == MAIN_LINE else f" of {as_name(handoff.line)}"
+    used = ", used" if handoff.used_by else ""
+    age = brief.ago(epoch_ms(handoff.written_at), ctx.now)
+    text = as_data(handoff.content, handoff.origin)
+    parts = [f"Handoff{line} ({age}{used}):", text, _sentences(value.others, ())]
+    return "\n\n".join(filter(None, ("\n".join(parts[:2]), parts[2])))
+
+
+def written_text(_ctx: Context, value: LeftHandoff) -> str:
+    return "Handoff left for the next session" + ("; it replaces your earlier one." if value.replaced else ".")
 
 
 class SessionHandoff:

@@ -10,12 +10,13 @@ from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
 from limpet.memory import digest
 from limpet.memory.digest import LOG, activity_log
-from limpet.memory.notes import WrittenNote, add_note, written_json
-from limpet.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, iso, trusted
-from limpet.recall.duplicates import Twin, twin, twin_json
+from limpet.memory.notes import WrittenNote, add_note, written_json, written_text
+from limpet.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, epoch_ms, iso, trusted
+from limpet.recall.duplicates import Twin, twin, twin_json, twin_text
 from limpet.record import NamedTuple
 from limpet.store import Listing
-from limpet.text.safe import as_data
+from limpet.text import brief
+from limpet.text.safe import as_data, as_name
 from limpet.text.words import fold
 
 if TYPE_CHECKING:
@@ -191,6 +192,32 @@ def matches_json(value: Matches) -> Json:
         "match_count": len(value.matches),
         "matches": [memory_json(memory) for memory in value.matches],
     }
+
+
+def memory_line(ctx: Context, memory: Memory) -> str:
+    age = brief.ago(epoch_ms(memory.updated_at), ctx.now)
+    return brief.item((as_name(memory.key), f"{age}:"), memory.content, memory.origin)
+
+
+def memory_text(ctx: Context, memory: Memory) -> str:
+    return memory_line(ctx, memory)
+
+
+def stored_text(ctx: Context, value: WrittenMemory) -> str:
+    size = len(value.memory.content.encode())
+    done = f"{as_name(value.memory.key)} kept; {brief.counted(size, 'byte')}."
+    return brief.lines((done,), twin_text(ctx, value.twin, MEMORY))
+
+
+def matches_text(ctx: Context, value: Matches) -> str:
+    closing = brief.counted(len(value.matches), "entry", "entries") if value.matches else "Nothing was found"
+    return brief.lines([memory_line(ctx, memory) for memory in value.matches], f"{closing}.")
+
+
+def scratch_text(ctx: Context, value: WrittenNote | Scratch) -> str:
+    if isinstance(value, Scratch):
+        return value.content or "The scratchpad is empty."
+    return written_text(ctx, value)
 
 
 def scratch_json(value: WrittenNote | Scratch) -> Json:

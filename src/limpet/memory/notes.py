@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from limpet import errors, limits
+from limpet.catalogue.ids import short_id, short_ids
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, bounded, trust_json
-from limpet.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
-from limpet.recall.duplicates import Twin, twin, twin_json
+from limpet.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, epoch_ms, iso
+from limpet.recall.duplicates import Twin, twin, twin_json, twin_text
 from limpet.record import NamedTuple
 from limpet.store import DELETE, Delete, Listing, Words
+from limpet.text import brief
 from limpet.text.words import fold, words
 
 if TYPE_CHECKING:
@@ -224,6 +226,59 @@ def search_json(value: NoteMatches) -> Json:
     if value.related:
         answer["related"] = [note_json(note, value.session) for note in value.related]
     return answer
+
+
+def note_lines(ctx: Context, notes: Sequence[Note]) -> list[str]:
+    ids = short_ids(ctx, NOTE, (note.id for note in notes))
+    return [_note_line(ctx, ids[note.id], note) for note in notes]
+
+
+def _note_line(ctx: Context, id: str, note: Note) -> str:
+    age = brief.ago(epoch_ms(note.updated_at), ctx.now)
+    head = (id, age, "done" if note.done else "", brief.tagged(note.tags))
+    return brief.item(head, note.content, note.origin)
+
+
+def written_text(ctx: Context, value: WrittenNote) -> str:
+    id = short_id(ctx, NOTE, value.note.id)
+    return brief.lines((f"{id} kept; {_totals(value)}.",), twin_text(ctx, value.twin, NOTE))
+
+
+def updated_text(ctx: Context, value: WrittenNote) -> str:
+    return brief.lines(note_lines(ctx, (value.note,)), f"Changed; {_totals(value)}.")
+
+
+def deleted_text(ctx: Context, value: WrittenNote) -> str:
+    return f"{short_id(ctx, NOTE, value.note.id)} deleted; {_totals(value)}."
+
+
+def _totals(value: WrittenNote) -> str:
+    return f"{brief.counted(value.tally.total, 'note')}, {brief.counted(value.tally.tags, 'tag')}"
+
+
+def search_text(ctx: Context, value: NoteMatches) -> str:
+    parts = note_lines(ctx, value.notes)
+    if value.related:
+        parts += ["related:", *note_lines(ctx, value.related)]
+    count = min(value.total, limits.NOTES_COUNTED)
+    closing = f"{brief.counted(count, 'note')}{' or more' if value.total > limits.NOTES_COUNTED else ''}"
+    if not count:
+        closing = "No note has these words" if value.query.strip() else "No notes"
+    if value.left_out:
+        closing += f", {value.left_out:,} not shown: narrow the query or raise limit"
+    return brief.lines(parts, f"{closing}.")
+
+
+def list_text(ctx: Context, value: NoteList) -> str:
+    closing = brief.counted(len(value.notes) + value.left_out, "note") if value.notes else "No notes"
+    if value.left_out:
+        closing += f", {value.left_out:,} not shown: raise limit"
+    return brief.lines(note_lines(ctx, value.notes), f"{closing}.")
+
+
+def tags_text(_ctx: Context, value: Tags) -> str:
+    tags = ", ".join(f"{item.tag} {item.notes}" for item in value.tags)
+    return brief.lines((tags,), f"{brief.counted(len(value.tags), 'tag')}, {brief.counted(value.total_notes, 'note')}.")
 
 
 def list_json(value: NoteList) -> Json:

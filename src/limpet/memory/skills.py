@@ -24,7 +24,7 @@ from limpet.model import PERSON, Digest, Folder, trusted
 from limpet.outputs import keep as output_keep
 from limpet.record import NamedTuple
 from limpet.session import notepad
-from limpet.text import safe, tokens
+from limpet.text import brief, safe, tokens
 
 HEADING = "## Skills\nRead one in full with read_skill(name) before doing what it is for."
 NAMED_TOKENS = 100  # for the names of what did not fit
@@ -329,6 +329,17 @@ def skill_json(value: Body) -> Json:
         "folder": value.skill.folder,
         "files": list(value.skill.files),
     }
+
+
+def skills_text(_ctx: Context, value: SkillList) -> str:
+    skills = [f"{skill.name}: {skill.description}" for skill in value.skills]
+    problems = [f"not usable: {safe.as_name(problem.folder)} ({problem.why})" for problem in value.problems]
+    return brief.lines((*skills, *problems), f"{brief.counted(len(skills), 'skill')}.")
+
+
+def body_text(_ctx: Context, value: Body) -> str:
+    files = f"Files in {value.skill.folder}: {', '.join(value.skill.files)}" if value.skill.files else ""
+    return "\n\n".join(part for part in (value.content.strip(), files) if part)
 
 
 def promoted_json(value: Promoted) -> Json:

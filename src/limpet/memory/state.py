@@ -10,6 +10,8 @@ from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded
 from limpet.model import STATE, Draft, Entry, iso
 from limpet.record import NamedTuple
 from limpet.store import DELETE, Delete, Listing, to_json
+from limpet.text import brief
+from limpet.text.safe import as_name
 
 LIST = 'agent_state with action "keys" lists those that exist.'
 USES = {"get": {"key"}, "set": {"key", "value", "expected_version"}, "delete": {"key"}, "keys": {"prefix"}}
@@ -113,6 +115,16 @@ def answer_json(value: Value | StateVersion | StateKeys) -> Json:
         return {"ok": True, "key": value.key, "version": value.version}
     answer: Json = {"ok": True, "keys": list(value.keys)}
     return answer | ({"left_out": value.left_out} if value.left_out else {})
+
+
+def answer_text(_ctx: Context, value: Value | StateVersion | StateKeys) -> str:
+    if isinstance(value, Value):
+        return f"{json.dumps(value.value, ensure_ascii=False)}\n[version {value.version}]"
+    if isinstance(value, StateVersion):
+        return f"{as_name(value.key)} is at version {value.version}."
+    left_out = f", {value.left_out:,} not shown: give a prefix" if value.left_out else ""
+    count = len(value.keys) + value.left_out
+    return brief.lines(map(as_name, value.keys), f"{brief.counted(count, 'key')}{left_out}.")
 
 
 class ProjectState:

@@ -17,12 +17,13 @@ from limpet.outputs.savings import savings
 from limpet.record import NamedTuple
 from limpet.redaction.entries import refuse_secret_session
 from limpet.store import OutputStats, Pruned, Savings
+from limpet.text import brief
 from limpet.text.safe import as_name, visible
 
 if TYPE_CHECKING:
     from limpet.outputs.prepare import Prepared
 
-READER = "scratchpad_read"  # the tool that reads a stored output, unless a door lists it under another name
+READER = "read_output"  # the tool that reads a stored output, unless a door lists it under another name
 _ID = re.compile(r"[0-9a-f]{12,64}")
 
 
@@ -131,7 +132,7 @@ def size(count: int) -> str:
 # --- what is stored ---------------------------------------------------------------------------------------------------
 
 
-def scratchpad_list(ctx: Context, limit: int = limits.NOTES_SHOWN) -> OutputList:
+def list_outputs(ctx: Context, limit: int = limits.NOTES_SHOWN) -> OutputList:
     page = ctx.store.outputs.list(ctx.scope, limit)
     saved = savings(ctx).total.saved
     return OutputList(page.outputs, page.total - len(page.outputs), ctx.store.outputs.stats(ctx.scope), saved)
@@ -210,6 +211,18 @@ def list_json(value: OutputList) -> Json:
         },
     }
     return answer | ({"left_out": value.left_out} if value.left_out else {})
+
+
+def list_text(ctx: Context, value: OutputList) -> str:
+    outputs = [_output_line(ctx, output) for output in value.outputs]
+    closing = f"{brief.counted(value.stats.entries, 'output')}, {size(value.stats.total_bytes)}"
+    if value.left_out:
+        closing += f"; {value.left_out:,} not shown: raise limit"
+    return brief.lines(outputs, f"{closing}.")
+
+
+def _output_line(ctx: Context, output: Output) -> str:
+    return f"{output.id} {as_name(output.tool)} {size(output.size)} {output.shape} {brief.ago(output.used_at, ctx.now)}"
 
 
 def pruned_json(value: Pruned) -> Json:

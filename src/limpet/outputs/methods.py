@@ -65,7 +65,7 @@ class SessionOutputs:
 
     def read(self, id: str, **how: Any) -> output_read.OutputPart:
         """A part of it: query=, lines=, match=, path=, rows=, chars= or bytes=; else all of it page by page."""
-        return self._session.do(output_read.scratchpad_read, id=id, **how)
+        return self._session.do(output_read.read_output, id=id, **how)
 
     def read_content(self, id: str) -> str:
         """All of it."""
@@ -80,7 +80,7 @@ class SessionOutputs:
         return output_read.expanded(self._session.ctx(), arguments)
 
     def list(self, *, limit: int = limits.NOTES_SHOWN) -> output_keep.OutputList:
-        return self._session.do(output_keep.scratchpad_list, limit=limit)
+        return self._session.do(output_keep.list_outputs, limit=limit)
 
     def delete(self, id: str) -> bool:
         """Whether it existed."""

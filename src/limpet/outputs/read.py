@@ -37,12 +37,12 @@ class OutputPart(NamedTuple):
     note: str
 
 
-def scratchpad_read(ctx: Context, /, id: str, **how: Any) -> OutputPart:
+def read_output(ctx: Context, /, id: str, **how: Any) -> OutputPart:
     """A part of a stored output, by the one kind of read among the arguments; without one, page by page."""
     id, how = _named(id, how)
     kinds = [name for name in KINDS_OF_READ if how.get(name) is not None]
     if len(kinds) > 1:
-        raise errors.one_of("scratchpad_read", kinds)
+        raise errors.one_of("read_output", kinds)
     output = find_output(ctx, id)
     try:
         content, cursor, note = _part(ctx, output, kinds[0] if kinds else "page", how)
@@ -145,6 +145,11 @@ def read_json(value: OutputPart) -> Json:
     if value.cursor is not None:
         answer["cursor"] = value.cursor
     return answer | ({"note": value.note} if value.note else {})
+
+
+def read_text(_ctx: Context, value: OutputPart) -> str:
+    more = f"[more: cursor={value.cursor}]" if value.cursor is not None else ""
+    return "\n".join(part for part in (value.content, more, f"[{value.note}]" if value.note else "") if part)
 
 
 # --- repeated reads ---------------------------------------------------------------------------------------------------

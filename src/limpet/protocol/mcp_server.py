@@ -10,6 +10,7 @@ Revisions are dates, so "at least 2025-06-18" is a comparison of strings.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,8 @@ from limpet import __version__, limits
 from limpet import prompts as texts
 from limpet.api import Instructions
 from limpet.catalogue.late import LateModule
-from limpet.catalogue.table import SMALL, guidance
+from limpet.catalogue.operation import DEFAULTS, EVERY
+from limpet.catalogue.table import SMALL, find, guidance, listed_name
 from limpet.catalogue.table import profile as operations_of
 from limpet.errors import BadInput, LimpetError, NotFound, quoted
 from limpet.memory import handoff
@@ -39,9 +41,10 @@ if TYPE_CHECKING:
     from limpet.catalogue.operation import Operation
     from limpet.model import Handoff
     from limpet.session import greeting as greetings
+    from limpet.session import sessions
     from limpet.session.greeting import Greeting
 else:
-    greetings = LateModule("session.greeting")
+    greetings, sessions = map(LateModule, ("session.greeting", "session.sessions"))
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = ("2026-07-28",)
@@ -49,6 +52,7 @@ MODERN = ("2026-07-28",)
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 _SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+STRUCTURED_KEY = "limpet/structured"  # true in the _meta of a call or of tools/list asks for values and their schemas
 
 # How long a client of 2026-07-28 may cache a list. Lists change with the version or the profile; what is read from the
 # store may change at any moment.
@@ -79,11 +83,24 @@ _PROMPTS: Mapping[str, tuple[str, ...]] = {"resume": ("session_id",), "checkpoin
 class ClientState:
     """What is remembered about one client between its requests."""
 
-    __slots__ = ("greeted", "record_shown", "remark", "revision", "session", "since", "unused")
+    __slots__ = (
+        *("greeted", "knows_session", "lists_session", "record_shown", "remark", "revision", "session", "since"),
+        "unused",
+    )
 
-    def __init__(self, *, revision: str | None = None, session: str | None = None, since: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        revision: str | None = None,
+        session: str | None = None,
+        since: int | None = None,
+        knows_session: bool = True,
+        lists_session: bool = False,
+    ) -> None:
         self.revision = revision  # agreed by a handshake; None before it, and for 2026-07-28
         self.session = session  # the client's own name for its session, where it has one
+        self.knows_session = knows_session  # False: others may work in the session of calls that name none
+        self.lists_session = lists_session  # calls name it although the door has one: hooks, or the model, know it
         self.since = since  # milliseconds: when it connected, where that is known
         self.greeted: set[str | None] = set()  # sessions that have had their first result
         self.record_shown: Callable[[], None] | None = None  # handoffs in the last result; the door calls it
@@ -152,10 +169,11 @@ class Surface:
 
     `allowed` says which tools its clients get. `reader` says that they may change nothing: a handoff shown to a reader
     keeps waiting for a client that can use it. `remark` ends the instructions. With `late_project` a client that has
-    roots is asked for its project after the handshake.
+    roots is asked for its project after the handshake. Results are short text for models; with `structured`, or where
+    the `_meta` of a request asks for it, they are the values as JSON too, with a schema in the list of tools.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a door decides
         self,
         hold: Limpet,
         profile: str,
@@ -166,18 +184,21 @@ class Surface:
         reader: bool = False,
         remark: str = "",
         late_project: bool = False,
+        structured: bool = False,
     ) -> None:
         self._hold = hold
         self._by = _BY
         self._gives_handoff = handoff
         self._reader = reader
         self._remark = remark
+        self._structured = structured
         self._late_project = late_project
         self._profile = profile
         self._session = session
         rows = (row for row in operations_of(profile) if not row.own_window)
         self._operations = {row.name: row for row in rows if allowed(row.name)}
-        self._tools: dict[str, Json] = {}  # the answer to tools/list for each revision, built once
+        self._begin = {row.name: row for row in (find("begin_session"),) if allowed(row.name)}
+        self._tools: dict[tuple[str, bool, bool], Json] = {}  # answers to tools/list, each built once
 
     def over(self, hold: Limpet, by: str) -> Surface:
         """The same server over another Limpet, for one caller. It shares what was built once."""
@@ -206,7 +227,7 @@ class Surface:
     def writes(self, params: Json) -> bool:
         """Whether a tool call can take the write lock of the store, for which it may have to wait."""
         name = params.get("name")
-        operation = self._operations.get(name) if isinstance(name, str) else None
+        operation = self._operations.get(listed_name(name)) if isinstance(name, str) else None
         return operation is not None and not operation.read_only
 
     # --- getting to know each other -----------------------------------------------------------
@@ -261,13 +282,42 @@ class Surface:
 
     # --- tools --------------------------------------------------------------------------------
 
-    def _list_tools(self, params: Json, _client: ClientState, revision: str) -> Json:
+    def _list_tools(self, params: Json, client: ClientState, revision: str) -> Json:
         _refuse_cursor(params)
-        if revision not in self._tools:
-            self._tools[revision] = {
-                "tools": [_tool(row, revision, self._profile) for row in self._operations.values()]
-            }
-        return self._tools[revision]
+        lists_session = client.lists_session or not self._knows_session(params, client)
+        key = (revision, self._is_structured(params, revision), lists_session)
+        if key not in self._tools:
+            self._tools[key] = {"tools": [self._tool(row, *key) for row in self._offered(params, client).values()]}
+        return self._tools[key]
+
+    def _tool(self, operation: Operation, revision: str, structured: bool, lists_session: bool) -> Json:
+        small = self._profile in SMALL
+        bounds = self._hold.bounds if self._hold else DEFAULTS  # prices are listed without a store
+        tool: Json = {
+            "name": operation.name,
+            "description": operation.description(),
+            "inputSchema": operation.input_schema(small=small, bounds=bounds, session=lists_session),
+        }
+        # In the small profiles, for clients that count every byte, it names the keys that every reply has.
+        if structured:
+            tool["outputSchema"] = operation.output_schema(brief=small)
+        hints = operation.annotations()
+        if hints and revision >= "2025-03-26":
+            tool["annotations"] = hints
+        return tool
+
+    def _offered(self, params: Json, client: ClientState) -> Mapping[str, Operation]:
+        """The tools. A client whose session is not known needs one that begins it."""
+        return self._operations if self._knows_session(params, client) else {**self._operations, **self._begin}
+
+    def _knows_session(self, params: Json, client: ClientState) -> bool:
+        return client.knows_session or bool(self._session or session_named_by(params.get("_meta")))
+
+    def _is_structured(self, params: Json, revision: str) -> bool:
+        """Whether the caller gets values too. Revisions before 2025-06-18 have no place for them."""
+        meta = params.get("_meta")
+        asked = isinstance(meta, dict) and meta.get(STRUCTURED_KEY) is True
+        return (self._structured or asked) and revision >= "2025-06-18"
 
     def _call_tool(self, params: Json, client: ClientState, revision: str) -> Json:
         name, arguments = params.get("name"), params.get("arguments")
@@ -277,26 +327,50 @@ class Surface:
             arguments = {}
         if not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "arguments of tools/call is an object.")
-        operation = self._operations.get(name)
+        offered = self._offered(params, client)
+        operation = offered.get(listed_name(name))
         if operation is None:
-            raise RpcError(
-                INVALID_PARAMS, f"Unknown tool: {quoted(name)}. The tools are {', '.join(self._operations)}."
-            )
+            raise RpcError(INVALID_PARAMS, f"Unknown tool: {quoted(name)}. The tools are {', '.join(offered)}.")
+        if operation.name in self._begin and not arguments.get("session_id"):
+            arguments = {**arguments, "session_id": f"s-{os.urandom(6).hex()}"}
         self._mark_used(client)
         named = arguments.get("session_id")
         session = named if isinstance(named, str) and named else self._session_of(params, client)
         try:
-            first = None if session in client.greeted else self._greeting(name, session, client)
+            if session == named and operation.name not in self._begin:
+                self._check_session(operation, session, params, client)
+            first = None if session in client.greeted else self._greeting(operation.name, session, client)
             masking = Masking()
             value = self._hold.run(operation, arguments, self._session_of(params, client), self._by, masking)
         except LimpetError as problem:
             return refused_call(problem)
         client.greeted.add(session)
         self._remember_shown(client, session, first.handoffs if first else (), value)
-        reply = operation.render(value, masking)
         context = "\n\n".join(filter(None, (first.text if first else "", client.remark)))
         client.remark = ""
-        return _tool_answer(reply, context, revision)
+        text = operation.render_text(self._hold.context(session, self._by), value, masking)
+        answer: Json = {"content": [_text(part) for part in (text, context) if part]}
+        if self._is_structured(params, revision):
+            reply = operation.render(value, masking)
+            # Some clients show the model this alone, so it has the context too.
+            answer["structuredContent"] = {**reply, **({"context": context} if context else {})}
+        return answer
+
+    def _check_session(self, operation: Operation, name: str, params: Json, client: ClientState) -> None:
+        """A client works in its own session and those that began in it. One that has none names one that exists."""
+        if name == EVERY and operation.every_session:
+            return
+        own = self._session_of(params, client)
+        ctx = self._hold.context(own, self._by)
+        if name == ctx.session:
+            return
+        if not self._knows_session(params, client):
+            others = sessions.ANY
+        elif own is None and not self._hold.has_named_session:
+            others = sessions.MADE  # by the hooks of an agent that does not tell its servers the session
+        else:
+            others = sessions.NONE
+        sessions.check_named(ctx, name, others)
 
     def _greeting(self, operation: str, session: str | None, client: ClientState) -> Greeting:
         return greetings.greeting(self._hold.context(session, self._by), operation, client.since)
@@ -420,15 +494,6 @@ class Surface:
         return context
 
 
-def _tool_answer(reply: Json, context: str, revision: str) -> Json:
-    """The result of a call, and what its session should know. Programs read the first block as JSON; some clients show
-    the model only the structured content, so that has the context too."""
-    answer: Json = {"content": [_text(part) for part in (dumps(reply), context) if part]}
-    if revision >= "2025-06-18":
-        answer["structuredContent"] = {**reply, **({"context": context} if context else {})}
-    return answer
-
-
 def refused_call(problem: LimpetError) -> Json:
     """The agent can act on a problem, so it is the tool's result and not a failure of the protocol."""
     return {"content": [_text(problem.message)], "isError": True}
@@ -458,21 +523,6 @@ def _server_info(revision: str) -> Json:
 
 def _text(text: str) -> Json:
     return {"type": "text", "text": text}
-
-
-def _tool(operation: Operation, revision: str, profile: str) -> Json:
-    tool: Json = {
-        "name": operation.name,
-        "description": operation.description(),
-        "inputSchema": operation.input_schema(small=profile in SMALL),
-    }
-    # The small profiles are for clients that count every byte: there the schema names the keys that every reply has.
-    if revision >= "2025-06-18":
-        tool["outputSchema"] = operation.output_schema(brief=profile in SMALL)
-    hints = operation.annotations()
-    if hints and revision >= "2025-03-26":
-        tool["annotations"] = hints
-    return tool
 
 
 def _resource(uri: str, name: str, title: str, kind: str, description: str, key: str, revision: str) -> Json:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from limpet import limits
+from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json
 from limpet.model import MEMORY, Entry
 from limpet.record import NamedTuple
@@ -157,6 +158,13 @@ def _saying(text: str, among: list[Entry], own: str | None) -> list[Twin]:
     same = [Twin(entry.key, True) for entry in entries if exact(entry.content) == plain]
     similar = [entry for entry in entries if as_long(text, entry.content)]
     return same + [Twin(entry.key, False) for entry in similar if same_words(words, bag(entry.content))]
+
+
+def twin_text(ctx: Context, twin: Twin | None, kind: str) -> str:
+    if twin is None:
+        return ""
+    name = short_id(ctx, kind, twin.key)
+    return f"{name} says the same already." if twin.exact else f"{name} says nearly the same."
 
 
 def twin_json(twin: Twin | None) -> Json:

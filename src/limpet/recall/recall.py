@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any
 
 from limpet import errors, limits
+from limpet.catalogue.ids import LETTERS, short_ids
 from limpet.catalogue.operation import Context, Json, a_name, bounded
 from limpet.model import (
     HANDOFF,
@@ -29,6 +30,7 @@ from limpet.model import (
     SCRATCHPAD,
     STATE,
     TASK,
+    TOOL,
     Entry,
     iso,
     milliseconds,
@@ -39,8 +41,9 @@ from limpet.recall.question import Question
 from limpet.recall.rank import Scored
 from limpet.record import NamedTuple
 from limpet.store import CandidateQuery, Candidates, Document
-from limpet.text import tokens
+from limpet.text import brief, tokens
 from limpet.text import words as analyse
+from limpet.text.safe import as_name
 from limpet.text.words import fold
 
 CHOICES = {
@@ -94,6 +97,7 @@ class Hit(NamedTuple):
     updated_at: int
     same: tuple[str, ...]  # keys of others with the same text
     replaces: tuple[str, ...]  # keys of older ones with nearly the same text
+    plain: str = ""  # the snippet without marks around the words sought
 
 
 class Recalled(NamedTuple):
@@ -347,6 +351,7 @@ def _hit(group: list[Match], best: float, words: int) -> Hit:
         document.updated_at,
         tuple(match.document.key for match in others if match.text == newest.text),
         tuple(match.document.key for match in others if match.text != newest.text),
+        cut.plain,
     )
 
 
@@ -397,6 +402,46 @@ def recalled_json(value: Recalled) -> Json:
     return answer | ({"not_searched": {"outputs": value.waiting, "why": WAITING}} if value.waiting else {})
 
 
+_STATES = ("done", "used")  # of a hit; that it is pinned tells a model nothing
+
+
+def hit_lines(ctx: Context, hits: Sequence[Hit]) -> list[str]:
+    kinds = {hit.kind for hit in hits}
+    ids = {
+        kind: short_ids(ctx, kind, [key for hit in hits if hit.kind == kind for key in (hit.key, *hit.replaces)])
+        for kind in kinds
+    }
+    return [_hit_line(ctx, ids[hit.kind], hit) for hit in hits]
+
+
+def _hit_line(ctx: Context, ids: Mapping[str, str], hit: Hit) -> str:
+    name = ids[hit.key] if hit.kind in LETTERS else _hit_name(ctx, hit)
+    place = f"line {hit.line}" if not hit.whole and hit.line > 1 else ""
+    older = f"replaces {', '.join(ids[key] for key in hit.replaces)}" if hit.replaces else ""
+    state = hit.state if hit.state in _STATES else ""
+    origin = hit.origin if hit.trust != "data" else TOOL
+    age = brief.ago(hit.updated_at, ctx.now)
+    return brief.item((name, age, state, place, older, brief.tagged(hit.tags)), hit.plain, origin)
+
+
+def _hit_name(ctx: Context, hit: Hit) -> str:
+    """What a model can name the text by. Notepads and messages of other sessions it cannot ask for."""
+    if hit.kind in (NOTEPAD, SCRATCHPAD, MESSAGE):
+        mine = hit.session == ctx.session
+        position = f" {int(hit.key.rpartition('#')[2])}" if hit.kind == MESSAGE and mine else ""
+        return f"{hit.kind}{position}{'' if mine else ' elsewhere'}"
+    return f"{hit.kind} {as_name(hit.key)}"
+
+
+def recalled_text(ctx: Context, value: Recalled) -> str:
+    closing = f"{brief.counted(len(value.hits), 'hit')}" if value.hits else "Nothing was found"
+    if value.left_out:
+        closing += f", {value.left_out:,} weaker left out"
+    if value.waiting:
+        closing += f"; {brief.counted(value.waiting, 'output')} not searched: {WAITING}"
+    return brief.lines(hit_lines(ctx, value.hits), f"{closing.rstrip('.')}. {value.hint}".rstrip())
+
+
 # --- snippets ---------------------------------------------------------------------------------------------------------
 
 OPEN, CLOSE = "«", "»"  # around a matching word
@@ -408,6 +453,7 @@ class Snippet(NamedTuple):
     text: str
     line: int  # of its beginning, from 1
     whole: bool
+    plain: str  # without marks around the words sought
 
 
 def snippet(text: str, sought: Sequence[str], at: int, words: int) -> Snippet:
@@ -415,7 +461,7 @@ def snippet(text: str, sought: Sequence[str], at: int, words: int) -> Snippet:
     stems = frozenset(analyse.terms(list(sought)))
     tokens = list(islice(analyse.places(text), max(0, at - BEFORE_WORDS), at + READ_WORDS))
     if not tokens:
-        return Snippet(text[: 8 * words], 1, len(text) <= 8 * words)
+        return Snippet(text[: 8 * words], 1, len(text) <= 8 * words, text[: 8 * words])
     hits = [_stem(token.group()) in stems for token in tokens]
     first, last = 0, len(tokens)
     if last > words:
@@ -429,10 +475,12 @@ def snippet(text: str, sought: Sequence[str], at: int, words: int) -> Snippet:
         if hit and token.end() <= stop:
             parts += [text[done : token.start()], OPEN, token.group(), CLOSE]
             done = token.end()
-    part = "".join([*parts, text[done:stop]]).strip()
     cut_before, cut_after = text[:start].strip() != "", text[stop:].strip() != ""
-    part = ("… " if cut_before else "") + part + (" …" if cut_after else "")
-    return Snippet(part, 1 + text.count("\n", 0, start), not (cut_before or cut_after))
+    marked, plain = (
+        ("… " if cut_before else "") + part.strip() + (" …" if cut_after else "")
+        for part in ("".join([*parts, text[done:stop]]), text[start:stop])
+    )
+    return Snippet(marked, 1 + text.count("\n", 0, start), not (cut_before or cut_after), plain)
 
 
 def _densest(tokens: list[re.Match[str]], hits: list[bool], words: int) -> int:

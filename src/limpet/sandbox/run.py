@@ -167,12 +167,12 @@ class _Api:
     def _read(self, id: Any, how: Json) -> str:
         """The requested part, or all of it. It does not enter the window, so it is not cut to fit one."""
         self._lower_trust(TOOL)
-        arguments = checked(OPERATIONS["scratchpad_read"], {"id": id, **how})
+        arguments = checked(OPERATIONS["read_output"], {"id": id, **how})
         if not any(name in arguments for name in output_read.KINDS_OF_READ):
             output = self._output(id)
             return self._text(output.id, 0, output.size)
         usual = limits.OUTPUT_QUERY_TOKENS if "query" in arguments else limits.OUTPUT_MAX_BYTES
-        return output_read.scratchpad_read(self._ctx, **{"tokens": usual, **arguments}).content
+        return output_read.read_output(self._ctx, **{"tokens": usual, **arguments}).content
 
     def _lines(self, id: Any, first: Any, last: Any) -> str:
         output = self._output(id)
@@ -187,13 +187,11 @@ class _Api:
 
     def _list(self) -> list[Json]:
         self._lower_trust(TOOL)  # previews say what is in them
-        return [
-            output_keep.output_json(item) for item in output_keep.scratchpad_list(self._ctx, limits.LIST_MAX).outputs
-        ]
+        return [output_keep.output_json(item) for item in output_keep.list_outputs(self._ctx, limits.LIST_MAX).outputs]
 
     def _output(self, id: Any) -> Output:
         self._lower_trust(TOOL)
-        checked_id = checked(OPERATIONS["scratchpad_read"], {"id": id})["id"]
+        checked_id = checked(OPERATIONS["read_output"], {"id": id})["id"]
         output = output_keep.find_output(self._ctx, checked_id)
         if output.id not in self._touched:  # one run is one use
             self._touched.add(output.id)
@@ -241,6 +239,12 @@ def result_json(value: SandboxResult) -> Json:
     if value.result is not None:
         answer["result"] = value.result
     return answer | ({"warning": value.warning} if value.warning else {})
+
+
+def result_text(_ctx: Context, value: SandboxResult) -> str:
+    result = "" if value.result is None else f"result: {json.dumps(value.result, ensure_ascii=False)}"
+    parts = (value.output.rstrip("\n"), result, value.warning or "")
+    return "\n".join(part for part in parts if part) or "It printed nothing."
 
 
 class SessionSandbox:

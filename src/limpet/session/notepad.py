@@ -16,7 +16,7 @@ from limpet.model import NOTEPAD, SYSTEM_PROMPT, Draft, Entry, Notepad, Version,
 from limpet.record import NamedTuple
 from limpet.redaction import VERBATIM
 from limpet.store import EventQuery
-from limpet.text import tokens
+from limpet.text import brief, tokens
 from limpet.text.safe import as_data
 
 HEADING = "## Session Notepad"
@@ -246,6 +246,18 @@ def notepad_json(value: Notepad) -> Json:
 def edited_json(value: Edited) -> Json:
     answer: Json = {"ok": True, "tokens": value.notepad.tokens, "version": value.notepad.version}
     return answer | ({"warning": value.warning} if value.warning else {})
+
+
+def notepad_text(_ctx: Context, value: Notepad) -> str:
+    if not value.content:
+        return "It is empty."
+    text = as_data(value.content, value.origin).rstrip("\n")
+    return f"{text}\n[version {value.version}, {brief.counted(value.tokens, 'token')}]"
+
+
+def edited_text(_ctx: Context, value: Edited) -> str:
+    done = f"Kept as version {value.notepad.version}, {brief.counted(value.notepad.tokens, 'token')}."
+    return brief.lines((done,), value.warning or "")
 
 
 def versions_json(value: Versions) -> Json:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, bounded
+from limpet.catalogue.operation import Context, Json, bounded, session_name
 from limpet.model import NOTE, SESSION, Draft, Entry, SessionInfo, as_session, iso
 from limpet.record import NamedTuple
 from limpet.session import notepad
 from limpet.session.records import SessionRecord
 from limpet.store import Listing
+
+NONE, MADE, ANY = "none", "made", "any"  # which sessions besides its own a client may name
+MACHINE_CHARS, MACHINE_DIGITS = 16, 3  # of ids such as UUIDs, at least; what a model makes up is shorter, or words
 
 
 class SessionDetails(NamedTuple):
@@ -88,7 +93,44 @@ def _no_session(id: str) -> errors.NotFound:
     return errors.no_entry("session", id, "`limpet session list` shows those that exist.")
 
 
+# --- naming a session in a call ---------------------------------------------------------------------------------------
+
+
+def check_named(ctx: Context, id: str, others: str) -> None:
+    """Refuse a call that names a session which is neither that of its client (`ctx`) nor began in it. `others` says
+    which more it may name: MADE by programs, or ANY that exists.
+
+    Hooks name the session of their agent, or of a new sub-agent, before its first write: an id that a program made and
+    that nothing is stored under yet.
+    """
+    entry = ctx.store.entries.read(ctx.scope, SESSION, session_name(id))
+    made = len(id) >= MACHINE_CHARS and sum(map(str.isdigit, id)) >= MACHINE_DIGITS
+    if made and (entry is None or others == MADE):
+        return
+    if entry is not None and (others == ANY or _descends(ctx, entry)):
+        return
+    if others != ANY:
+        raise errors.not_your_session(id)
+    names = [info.id for info in list_sessions(ctx, include_archived=True, limit=limits.LIST_MAX).sessions]
+    near = import_module("difflib").get_close_matches(id, names, 1, 0)  # late: mistakes are rare
+    raise errors.no_such_session(id, f"the nearest is {near[0]!r}" if near else "there is none yet")
+
+
+def _descends(ctx: Context, entry: Entry | None) -> bool:
+    for _ in range(limits.SESSION_DEPTH_MAX + 1):
+        if entry is None or not entry.session:
+            return False
+        if entry.session == ctx.session:
+            return True
+        entry = ctx.store.entries.read(ctx.scope, SESSION, entry.session)
+    return False
+
+
 # --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def begun_text(_ctx: Context, value: SessionInfo) -> str:
+    return f"Session {value.id} is {value.state}. Give its id as session_id."
 
 
 def session_json(value: SessionInfo) -> Json:

@@ -7,12 +7,13 @@ A task stores the position at which it began. When it ends, everything since the
 from __future__ import annotations
 
 from limpet import errors, limits
+from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json, bounded
 from limpet.model import TASK, Draft, Entry, iso, lowest
 from limpet.record import NamedTuple
 from limpet.session.records import CANCELLED, ENDED, OPEN, TaskRecord, open_tasks
 from limpet.store import Listing
-from limpet.text import safe
+from limpet.text import brief, safe
 from limpet.window import transcript
 from limpet.window.messages import ASSISTANT
 from limpet.window.plan.actions import ledger, said_by_user
@@ -101,6 +102,14 @@ def _one_line(name: str, text: str) -> str:
 
 def ended_json(value: EndedTask) -> Json:
     return {"ok": True, "messages_collapsed": value.messages_collapsed}
+
+
+def begun_text(ctx: Context, value: Begun) -> str:
+    return f"Task {short_id(ctx, TASK, value.task_id)} begun, depth {value.depth}."
+
+
+def ended_text(_ctx: Context, value: EndedTask) -> str:
+    return f"The task is ended; {brief.counted(value.messages_collapsed, 'message')} folded."
 
 
 def _task_json(entry: Entry) -> Json:

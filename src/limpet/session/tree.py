@@ -18,6 +18,7 @@ from limpet.outputs import keep as output_keep
 from limpet.record import NamedTuple
 from limpet.session import notepad
 from limpet.session.records import SessionRecord
+from limpet.text import brief
 from limpet.text.safe import as_data, as_name
 from limpet.window import transcript
 from limpet.window.messages import Message
@@ -255,6 +256,20 @@ def outcome_json(value: SessionOutcome) -> Json:
     name = "error" if value.status in (FAILED, CANCELLED) else "result"
     lists = {name: list(items) for name, items in value.capsule.items()}
     return {"id": value.id, "status": value.status, name: value.result, **lists}
+
+
+def spawned_text(_ctx: Context, value: Spawned) -> str:
+    return f"Session {value.id} begun, depth {value.depth}."
+
+
+def outcome_text(_ctx: Context, value: SessionOutcome) -> str:
+    lists = [f"{name}: {', '.join(items)}" for name, items in value.capsule.items() if items]
+    return brief.lines((brief.item((as_name(value.id), f"{value.status}:"), value.result or ""), *lists))
+
+
+def waited_text(ctx: Context, value: Waited) -> str:
+    waiting = f"Still at work: {', '.join(value.waiting)}." if value.waiting else ""
+    return brief.lines([outcome_text(ctx, outcome) for outcome in value.results], waiting)
 
 
 def waited_json(value: Waited) -> Json:

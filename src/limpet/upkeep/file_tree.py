@@ -128,7 +128,7 @@ def read_file(ctx: Context, path: str, lines: Sequence[int] | None = None) -> Fi
     if where.kind == OUTPUT:
         output = _output(ctx, where)
         first, last = _range(lines, max(output.lines, 1))
-        read = output_read.scratchpad_read(ctx, output.id, lines=f"{first}-{last}", tokens=limits.OUTPUT_READ_MOST)
+        read = output_read.read_output(ctx, output.id, lines=f"{first}-{last}", tokens=limits.OUTPUT_READ_MOST)
         return _file_lines(read.content, first, max(output.lines, 1), read.cursor is not None)
     all_lines = _text(ctx, where).split("\n")
     first, last = _range(lines, len(all_lines))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from limpet import errors, limits
+from limpet.catalogue.ids import is_short
 from limpet.catalogue.operation import a_name
 from limpet.model import (
     FOLD,
@@ -210,6 +211,8 @@ def _key(line: int, kind: str, key: str) -> None:
             raise errors.bad_import(line, _why("key", key, limits.KEY_MAX_CHARS))
     else:
         _name(line, "key", key, limits.KEY_MAX_CHARS + limits.SESSION_MAX_CHARS + 1, needed=True)
+        if kind in MINTED and is_short(key):
+            raise errors.bad_import(line, f"its key {errors.quoted(key)} is a short id, which may be another entry's")
 
 
 def _name(line: int, what: str, name: str, limit: int, *, needed: bool = False) -> None:

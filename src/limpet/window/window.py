@@ -356,5 +356,10 @@ def restored_json(value: RestoredMessages) -> Json:
     return answer | ({"cut": True} if value.cut else {})
 
 
+def restored_text(_ctx: Context, value: RestoredMessages) -> str:
+    cut = " (cut to fit)" if value.cut else ""
+    return f"Messages {value.first} to {value.last}, as they were{cut}:\n{value.content}"
+
+
 def folds_json(value: Folds) -> Json:
     return {"folds": [fold_json(entry) for entry in value.folds], "messages": value.messages}

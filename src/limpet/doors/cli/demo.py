@@ -6,7 +6,6 @@ story stops, so what the demo shows to survive has survived.
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Iterable
@@ -176,7 +175,7 @@ class _Story:
         model = ScriptedModel(act.turns)
         while turn := model.reply(window):
             session.used()  # the window has served a model call, and with it the handoff
-            answer = json.dumps(tools[turn.tool].handler(turn.arguments), ensure_ascii=False)
+            answer = str(tools[turn.tool].handler(turn.arguments))
             window += [turn.says, answer]
             self.turns += 1
             self._say("green", f"  agent: {turn.says}")

@@ -189,10 +189,10 @@ def _private_file(content: str) -> str:
 # --- the journal without a store: hooks run it at every start ---------------------------------------------------------
 
 
-def recover_journal(cli: Invocation, level: int | str | None, query: str | None) -> int:
+def show_recovered(cli: Invocation, level: int | str | None, query: str | None) -> int:
     if cli.json or isinstance(level, str) or level not in (None, *LEVELS) or not (query or "").isprintable():
         # The operation checks its arguments and renders its reply, which takes a store and longer.
-        reply = cli.call("recover_notes", {"level": level, "query": query})
+        reply = cli.call("recover_journal", {"level": level, "query": query})
         cli.answer(reply, lambda screen: screen.block(reply["text"]))
         return 0
     journal = journal_recovery.in_project(cli.settings.root, cli.settings.bounds.journal, cli.settings.data)

@@ -60,8 +60,8 @@ def _say_empty(cli: Invocation, operation: str, reply: Json) -> None:
 
 # Hooks and CI look at the exit code of these: 0 when all is well, otherwise 2.
 EXIT_WELL: dict[str, Callable[[Json], bool]] = {
-    "lint_notes": lambda reply: bool(reply["ok"]),
-    "verify_notes": lambda reply: not reply["drifted"] + reply["gone"],
+    "lint_journal": lambda reply: bool(reply["ok"]),
+    "verify_journal": lambda reply: not reply["drifted"] + reply["gone"],
 }
 
 
@@ -234,7 +234,7 @@ def _lint(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None
 
 def _verify(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
     table("checked", "state place now what detail")(cli, screen, reply, arguments)
-    if EXIT_WELL["verify_notes"](reply):
+    if EXIT_WELL["verify_journal"](reply):
         cli.notice("all evidence stands.")
 
 
@@ -434,14 +434,14 @@ RENDERERS: dict[str, Renderer] = {
     "list_skills": table("skills", "name description folder", _broken_skills),
     "read_skill": block("content"),
     "promote_skill": line("{name} is in {folder}"),
-    "recover_notes": block("text"),
-    "lint_notes": _lint,
-    "verify_notes": _verify,
-    "init_notes": _init_journal,
-    "heal_notes": _heal,
-    "rotate_notes": line("{decisions} decisions and {rows} log rows moved to {archive}"),
+    "recover_journal": block("text"),
+    "lint_journal": _lint,
+    "verify_journal": _verify,
+    "init_journal": _init_journal,
+    "heal_journal": _heal,
+    "rotate_journal": line("{decisions} decisions and {rows} log rows moved to {archive}"),
     "log_decision": _journal_entry,
-    "update_notes": _journal_entry,
+    "update_journal": _journal_entry,
     "checkpoint_session": _checkpoint,
     "recall": _recall,
     "list_sessions": table("sessions", "id state created=created_at task", _more_sessions),
@@ -465,8 +465,8 @@ RENDERERS: dict[str, Renderer] = {
     "end_task": FOLDED,
     "cancel_task": FOLDED,
     "list_tasks": table("tasks", "id=task_id state description outcome"),
-    "scratchpad_list": table("entries", "id tool bytes=size shape used=used_at", _outputs),
-    "scratchpad_read": _read_output,
+    "list_outputs": table("entries", "id tool bytes=size shape used=used_at", _outputs),
+    "read_output": _read_output,
     "delete_output": line("{id} deleted ({size:,} bytes)"),
     "prune_outputs": line("{deleted:,} pruned, {freed_bytes:,} bytes"),
     "clear_outputs": line("{deleted:,} deleted"),

@@ -37,6 +37,7 @@ class Options(NamedTuple):
     host: str = "127.0.0.1"
     port: int = PORT
     profile: str = DEFAULT_PROFILE
+    structured: bool = False
     token: str | None = None
     no_token: bool = False
     team: bool = False
@@ -84,7 +85,7 @@ def _serve(cli: Invocation, options: Options, *, browse: bool = False) -> int:
         if browse:
             webbrowser.open(str(reply["dashboard"]))
 
-    offer = server.Offer(token, options.team, options.url.rstrip("/"))
+    offer = server.Offer(token, options.team, options.url.rstrip("/"), options.structured)
     if options.workers == 1:
         _in_one_process(cli, options, offer, ready, marks=marks)
         return 0

@@ -34,7 +34,7 @@ else:
     gateways, gateway_servers = map(LateModule, ("doors.proxy.gateway", "doors.proxy.gateway_servers"))
 
 
-def mcp(cli: Invocation, profile: str, no_handoff: bool, log_json: bool, traces: bool) -> int:
+def mcp(cli: Invocation, profile: str, structured: bool, no_handoff: bool, log_json: bool, traces: bool) -> int:
     check_profile(profile)  # a wrong name must not create a store
     with ExitStack() as opened:
 
@@ -56,7 +56,8 @@ def mcp(cli: Invocation, profile: str, no_handoff: bool, log_json: bool, traces:
             remark = " ".join(f"Limpet: {text}" for text in cli.settings.remarks)
             home = settings.paths(settings.process_environment()).home
             ask = partial(client_roots.ClientRoots, open_in=opened_in_root, home=home)
-        stdio.serve(opened_in(cli.settings), profile, cli.session, handoff=not no_handoff, remark=remark, ask=ask)
+        how = stdio.Serving(handoff=not no_handoff, remark=remark, structured=structured)
+        stdio.serve(opened_in(cli.settings), profile, cli.session, how, ask=ask)
     return 0
 
 

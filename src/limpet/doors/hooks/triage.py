@@ -36,7 +36,10 @@ UNTOUCHED_TOOLS = (
     *("task*", "agent*", "*subagent*", "spawn_agent*", "skill", "toolsearch", "todo*", "update_plan", "exitplanmode"),
 )
 # Limpet's own tools, with any prefix that the agent gives them.
-OWN_TOOLS = ("*limpet*", "*scratchpad_*", "*_notepad", "*recall", "*search_notes", "*list_notes", "*search_memory")
+OWN_TOOLS = (
+    *("*limpet*", "*_notepad", "*recall", "*search_notes", "*list_notes", "*search_memory", "*read_output"),
+    *("*list_outputs", "*scratchpad_*"),
+)
 OWN_PREFIX = "limpet_"  # of Limpet's tools, in agents that do not name the session
 
 

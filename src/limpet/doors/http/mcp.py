@@ -58,7 +58,7 @@ DOOR = "mcp"  # in the history
 GARBAGE_AFTER = 10_000  # objects; some megabytes at most wait to be found
 
 _log = logging.getLogger("limpet.mcp_http")
-Kind = type[Surface]
+Kind = Callable[..., Surface]
 
 
 class McpRequest(NamedTuple):
@@ -70,6 +70,7 @@ class McpRequest(NamedTuple):
     visit: Visit
     session: str | None  # the one it works in when it names none itself
     client: str  # which client this is, as far as is known
+    knows_session: bool  # False: other clients may work in that session too
     checked: bool = False  # whether the reply is checked against the SDK's models, which also put it into their order
 
 
@@ -106,8 +107,10 @@ class Answers:
             self._fast_path.served(transport, owner(visit), ctx.protocol_version)
         params = dict(ctx.params or {})
         session, client = _session_in(ctx, visit), _client_in(ctx)
+        knows = bool(_named_session(ctx))
         try:
-            return await self.answer(McpRequest(ctx.method, params, ctx.protocol_version, visit, session, client, True))
+            request = McpRequest(ctx.method, params, ctx.protocol_version, visit, session, client, knows, True)
+            return await self.answer(request)
         except jsonrpc.RpcError as problem:
             raise MCPError(problem.code, problem.message, problem.data) from None
         except refusals.Refused as problem:
@@ -163,7 +166,8 @@ class Answers:
 
     def _answer(self, request: McpRequest) -> dict[str, Any]:
         visit, project = request.visit, request.visit.project
-        client = ClientState(revision=request.revision, session=request.session)
+        knows = request.knows_session
+        client = ClientState(revision=request.revision, session=request.session, knows_session=knows)
         who = _who(request)
         try:
             if project is None:
@@ -213,11 +217,16 @@ def _transport_session(ctx: ServerRequestContext[Any, Any]) -> str | None:
     return ctx.session._connection.session_id
 
 
-def _session_in(ctx: ServerRequestContext[Any, Any], visit: Visit) -> str | None:
+def _named_session(ctx: ServerRequestContext[Any, Any]) -> str | None:
+    """The session of this one client: what its header says, or its transport session."""
     named: str | None = ctx.request.headers.get(SESSION_HEADER) if ctx.request else None
     transport = _transport_session(ctx)
-    if named or transport:
-        return named or f"mcp-{transport}"
+    return named or (f"mcp-{transport}" if transport else None)
+
+
+def _session_in(ctx: ServerRequestContext[Any, Any], visit: Visit) -> str | None:
+    if named := _named_session(ctx):
+        return named
     # A client without any name that asks who we are is a new reader, to whom a handoff may be shown.
     if ctx.method == "server/discover":
         return f"mcp-{uuid4().hex}"
@@ -345,8 +354,9 @@ class McpDoor:
         """The answer to a tool call that went the short way."""
         named = request.headers.get(SESSION_HEADER)
         session = named or (f"mcp-{call.transport}" if call.transport else own_session(visit))
+        knows = bool(named or call.transport)
         try:
-            tool_call = McpRequest(CALL, call.params, call.revision, visit, session, call.transport)
+            tool_call = McpRequest(CALL, call.params, call.revision, visit, session, call.transport, knows)
             reply = jsonrpc.result(call.id, await self._answers.answer(tool_call))
         except jsonrpc.RpcError as problem:
             reply = jsonrpc.error(problem, call.id)

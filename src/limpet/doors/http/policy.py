@@ -71,14 +71,14 @@ METHODS: Mapping[str, Level] = {
 }
 
 
-_ROWS = table.OPERATIONS.values()
-OPERATIONS: Mapping[str, Level] = {row.name: LEVELS[row.level] for row in _ROWS}
+_NAMES = {name: row for row in table.ROWS for name in (row.name, *row.aliases)}
+OPERATIONS: Mapping[str, Level] = {name: LEVELS[row.level] for name, row in _NAMES.items()}
 # Operations on files beside the store. Only the project that the server was started in has such files; every other
 # project would otherwise be shown, or write, the files of that one.
-IN_FOLDER = frozenset(row.name for row in _ROWS if row.in_folder)
-WAITING = frozenset(row.name for row in _ROWS if row.waits)
-LONG = frozenset(row.name for row in _ROWS if row.slow)
-WRITING = frozenset(row.name for row in _ROWS if not row.read_only)
+IN_FOLDER = frozenset(name for name, row in _NAMES.items() if row.in_folder)
+WAITING = frozenset(name for name, row in _NAMES.items() if row.waits)
+LONG = frozenset(name for name, row in _NAMES.items() if row.slow)
+WRITING = frozenset(name for name, row in _NAMES.items() if not row.read_only)
 
 
 class RouteTable:

@@ -12,6 +12,7 @@ import logging
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -61,6 +62,7 @@ class Offer(NamedTuple):
     token: str | None = None  # None: every caller is the one person
     team: bool = False
     url: str = ""  # where clients reach the server from outside, without a path; empty: where it listens
+    structured: bool = False  # results of tools are values too, with schemas
 
 
 class Running(NamedTuple):
@@ -98,7 +100,7 @@ def build_app(
         session=session,
         site=site,
         threads=threads,
-        kind=kind,
+        kind=partial(kind, structured=offer.structured),
         stateless=running.stateless,
     )
     metadata = _Metadata(oauth, offer.url)

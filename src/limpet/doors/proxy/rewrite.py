@@ -16,9 +16,10 @@ from limpet.text.json_spans import EACH, ITEMS, Edit, Node, Plan, edited, scan_p
 
 Key = int | str  # the id of a request
 
-READ_TOOLS = ("scratchpad_read", "scratchpad_list")
+READ_TOOLS = ("read_output", "list_outputs")
+EARLIER_NAMES = {"scratchpad_read": "read_output", "scratchpad_list": "list_outputs"}  # answered, not listed
 PREFIX = "limpet_"  # of a read tool whose name the upstream uses too
-READ_TOOL_NAMES = frozenset((*READ_TOOLS, *(PREFIX + name for name in READ_TOOLS)))
+READ_TOOL_NAMES = frozenset((*READ_TOOLS, *EARLIER_NAMES, *(PREFIX + name for name in READ_TOOLS)))
 
 # --- ids and methods, without decoding --------------------------------------------------------------------------------
 
@@ -45,7 +46,7 @@ def reply_id(line: bytes) -> Key | None:
 
 
 # Requests that may need more than their id and method.
-_MARKS = re.compile(rb'"hold:|scratchpad_|/cancelled"|/list"')
+_MARKS = re.compile(rb'"hold:|read_output|list_outputs|scratchpad_|/cancelled"|/list"')
 
 
 def plain_request(line: bytes) -> tuple[Key, bytes] | None:
@@ -161,6 +162,8 @@ class ToolList:
 
     def read_tool(self, name: str) -> str | None:
         """The read tool that a client calls by this name, if any."""
+        if name in EARLIER_NAMES and name not in self._tools:
+            return EARLIER_NAMES[name]
         return next((tool for tool in READ_TOOLS if self.name(tool) == name), None)
 
     def add_to(self, text: str, tools: Sequence[Json], check: Check = _hide_none) -> str:

@@ -221,7 +221,7 @@ class Wrapper:
         params = message.get("params")
         try:
             if self._is_read_call(message):
-                reply, failed = dumps(self._read(params)), False
+                reply, failed = self._read(params), False
             else:
                 is_call = message.get("method") == TOOL_CALL
                 if is_call and self._pinning.blocks(_name(message)):
@@ -243,7 +243,7 @@ class Wrapper:
             self._to_client.write(encode(result(key, answer)) + b"\n")
         return None
 
-    def _read(self, params: Json) -> Json:
+    def _read(self, params: Json) -> str:
         arguments = params.get("arguments")
         tool = self._listing.read_tool(str(params["name"])) or ""
         if arguments is not None and not isinstance(arguments, dict):

@@ -165,6 +165,13 @@ class PostgresEntries:
         matches = self._db.rows(scope.tenant, sql, (*scope, seq))
         return rows.to_event(self._place, scope, matches[0]) if matches else None
 
+    def numbers(self, scope: Scope, kind: str, keys: Sequence[str]) -> dict[str, int]:
+        sql = (
+            "SELECT key, seq FROM events "
+            "WHERE tenant = %s AND project = %s AND kind = %s AND key = ANY(%s) AND version = 1"
+        )
+        return dict(self._db.rows(scope.tenant, sql, (*scope, kind, [*keys])))
+
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def edit(self, scope: Scope, kind: str, key: str | None, decide: Decide, stamp: Stamp) -> Change:

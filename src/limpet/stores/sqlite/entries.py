@@ -58,6 +58,10 @@ ADD_TO_TALLY = (
     "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
 )
 LAST_BEFORE = "SELECT seq FROM events WHERE tenant = ? AND project = ? AND at < ? ORDER BY seq DESC LIMIT 1"
+FIRST_CHANGES = (
+    "SELECT v.key, v.seq FROM json_each(?) j CROSS JOIN events v "
+    "ON v.tenant = ? AND v.project = ? AND v.kind = ? AND v.key = j.value AND v.version = 1"
+)
 NEW_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 EVENTS = (
     f"SELECT {', '.join(f'v.{name}' for name in rows.EVENT_FIELDS)}, v.detail, v.before, n.before, "  # noqa: S608
@@ -189,6 +193,9 @@ class SqliteEntries:
     def event(self, scope: Scope, seq: int) -> Event | None:
         events = self.events(scope, EventQuery(before_seq=seq + 1, limit=1))
         return events[0] if events and events[0].seq == seq else None
+
+    def numbers(self, scope: Scope, kind: str, keys: Sequence[str]) -> dict[str, int]:
+        return dict(self._db.rows(FIRST_CHANGES, (to_json([*keys]), *scope, kind)))
 
     # --- writing ------------------------------------------------------------------------------------------------------
 

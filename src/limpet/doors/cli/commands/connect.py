@@ -25,8 +25,13 @@ DEFAULT_PROFILE = "core"
 PORT = 7438
 WORKERS_MAX = 64  # processes; more than any one machine has use for
 PROFILE = option(
-    "--profile", "NAME", "core (nine tools), coding (eleven) or full. [default: core]", default=DEFAULT_PROFILE
+    "--profile",
+    "NAME",
+    "core (memory that every agent needs), coding (and what reads outputs), full, or agent (and sub-sessions). "
+    "[default: core]",
+    default=DEFAULT_PROFILE,
 )
+STRUCTURED = flag("--structured", "Results of tools as values too, with schemas, for programs. Models read the text.")
 LOG_JSON = flag("--log-json", "A line of JSON on standard error for every call.")
 TRACES = flag("--traces", "Send an OpenTelemetry span for every call (OTEL_… say where to).")
 KEEPING = (
@@ -83,12 +88,13 @@ CONFIGURATION = (
 SERVERS = (
     Command("mcp", "limpet mcp --profile full",
         "Speak MCP on standard input and output, for a client that starts it. One process is one session.",
-        (PROFILE, flag("--no-handoff", "Leave the handoff to the client's hooks, which give it too."), LOG_JSON,
-            TRACES), session=True, run=f"{ON_STDIO}:mcp"),
+        (PROFILE, STRUCTURED, flag("--no-handoff", "Leave the handoff to the client's hooks, which give it too."),
+            LOG_JSON, TRACES), session=True, run=f"{ON_STDIO}:mcp"),
     Command("serve", "limpet serve --port 7438 --profile full\nlimpet serve --team --workers 4 --log-json",
         "Speak MCP over HTTP, on this machine unless you say otherwise, behind a token, and print how to connect.",
         (option("--host", "ADDRESS", "Where to listen. [default: 127.0.0.1]", default="127.0.0.1"),
             option("--port", "N", f"0: any. [default: {PORT}]", COUNT, default=PORT, bounds=(0, 65535)), PROFILE,
+            STRUCTURED,
             option("--token", "TOKEN", "What clients must send. LIMPET_TOKEN keeps it out of `ps`."),
             flag("--no-token", "Let every program on this machine in."),
             flag("--team", "Let in who has a token of `limpet token create`, or your provider's."),

@@ -190,7 +190,7 @@ JOURNAL = (
     Command("journal recover", "limpet journal recover\nlimpet journal recover --level 2 --query 'why one bank'",
         "Hooks run this at the start of a session: it needs no store.",
         (number("--level", "N", "1, 2 or 3. 1 when not given."),
-            option("--query", "TEXT", "For level 2: what you need to know.")), run=f"{OWN}:recover_journal"),
+            option("--query", "TEXT", "For level 2: what you need to know.")), run=f"{OWN}:show_recovered"),
     Command("journal lint", "limpet journal lint --fix", "The exit code is 2 when something is left to mend."),
     Command("journal verify", "limpet journal verify --check", "The exit code is 2 when evidence no longer stands."),
     Command("journal init", "limpet journal init"),

@@ -16,7 +16,7 @@ def journal(view: View) -> DrawnPage:
         words = "The journal is a file in the project's folder, and that folder is not on this server."
         return DrawnPage("Journal", html.many(title, parts.nothing(words)), "/journal")
     try:
-        recovered = view.run("recover_notes", level=3)
+        recovered = view.run("recover_journal", level=3)
     except LimpetError as problem:
         return DrawnPage("Journal", html.many(title, parts.nothing(problem.message)), "/journal")
     marks: dict[int, list[str]] = {}
@@ -36,9 +36,9 @@ def _text(text: str, marks: dict[int, list[str]]) -> Html:
 
 
 def _findings(view: View, marks: dict[int, list[str]]) -> Html:
-    if not view.may("lint_notes"):
+    if not view.may("lint_journal"):
         return parts.panel("Lint", parts.nothing("Checking the journal needs a token that may write."))
-    findings = view.run("lint_notes").findings
+    findings = view.run("lint_journal").findings
     for finding in findings:
         marks.setdefault(finding.line, []).append(finding.rule)
     if not findings:
@@ -51,9 +51,9 @@ def _findings(view: View, marks: dict[int, list[str]]) -> Html:
 
 
 def _verdicts(view: View, marks: dict[int, list[str]]) -> Html:
-    if not view.may("verify_notes"):
+    if not view.may("verify_journal"):
         return html.many()
-    checked = view.run("verify_notes", check=True).checked
+    checked = view.run("verify_journal", check=True).checked
     for quote in checked:
         if quote.verdict.state != FRESH:
             marks.setdefault(quote.line, []).append(quote.verdict.state)

@@ -25,7 +25,7 @@ ROWS = 40  # of a table
 def outputs(view: View) -> DrawnPage:
     page = view.number("page") or 0
     limit = min(limits.LIST_MAX, (page + 1) * limits.DASHBOARD_PAGE)
-    reply = view.run("scratchpad_list", limit=limit)
+    reply = view.run("list_outputs", limit=limit)
     visible = reply.outputs[page * limits.DASHBOARD_PAGE :]
     rows = [_row(view, output_) for output_ in visible]
     body = (
