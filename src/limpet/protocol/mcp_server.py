@@ -63,6 +63,8 @@ _CACHE = {
 }
 
 _BY = "agent/mcp"  # who changed something, in the history
+# Arguments that a client's program may give in the `_meta` of a call.
+_META_ARGUMENTS = {"limpet/idempotencyKey": "idempotency_key", "limpet/expectedVersion": "expected_version"}
 
 _NOTEPAD_OF = "limpet://notepad/"
 _MARKDOWN = "text/markdown"
@@ -282,6 +284,7 @@ class Surface:
             raise RpcError(
                 INVALID_PARAMS, f"Unknown tool: {quoted(name)}. The tools are {', '.join(self._operations)}."
             )
+        arguments = _with_meta(operation, arguments, params.get("_meta"))
         self._mark_used(client)
         named = arguments.get("session_id")
         session = named if isinstance(named, str) and named else self._session_of(params, client)
@@ -418,6 +421,15 @@ class Surface:
         elif last := self._handoff():
             context = f"## The last handoff, taken up before\n{last}\n\n{context}"
         return context
+
+
+def _with_meta(operation: Operation, arguments: Json, meta: object) -> Json:
+    """The arguments with those that a client's program gives in `_meta`, where its model does not see them."""
+    if not isinstance(meta, dict) or not any(key in meta for key in _META_ARGUMENTS):
+        return arguments
+    taken = {param.name for param in operation.all_params()}
+    named = {name: meta[key] for key, name in _META_ARGUMENTS.items() if key in meta and name in taken}
+    return {**named, **arguments}
 
 
 def _tool_answer(reply: Json, context: str, revision: str) -> Json:
