@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from limpet import errors
 from limpet.catalogue.ids import with_full_ids
 from limpet.catalogue.late import LateModule, LatePart, resolve
-from limpet.catalogue.operation import EVERY, Context, Operation, checked, session_name
+from limpet.catalogue.operation import EVERY, Context, Operation, checked, retry_of, session_name
 from limpet.catalogue.table import SMALL, WITH_WINDOW, find, guidance, operation_of, profile
 from limpet.memory import handoff
 from limpet.memory.handoff import ROOM as HANDOFF_ROOM
@@ -174,9 +174,11 @@ class Limpet:
         name = values.pop("session_id", None) or session
         if name == EVERY and not operation.every_session:
             raise _only_for_reading()
+        retry = retry_of(operation, values.pop("idempotency_key", None), values, name) if operation.retryable else None
         if operation.in_folder and not operation.read_only:  # a store masks what it gets; a file does not
             values = {key: masking.value(value) for key, value in values.items()}
         ctx = self.context(name, by, masking)
+        ctx = ctx if retry is None else ctx._replace(retry=retry)
         return resolve(operation.run)(ctx, **with_full_ids(ctx, operation, values))
 
     def call(

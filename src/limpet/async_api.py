@@ -79,6 +79,8 @@ if TYPE_CHECKING:  # what a type checker knows of the methods; the classes of pa
         write = Awaited(_session.memory.write)
         read = Awaited(_session.memory.read)
         search = Awaited(_session.memory.search)
+        list = Awaited(_session.memory.list)
+        delete = Awaited(_session.memory.delete)
         pin = Awaited(_session.memory.pin)
         digest = Awaited(_session.memory.digest)
 

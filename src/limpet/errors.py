@@ -271,6 +271,46 @@ version_moved = Conflict.says(
     "change to what is there now.",
     "what expected actual",
 )
+key_used = Conflict.says(
+    "the idempotency key {key!r} came with another call before. Nothing was changed; give each call a key of its own, "
+    "and the same key to a call that you repeat."
+)
+retry_erased = Conflict.says(
+    "the call with the idempotency key of this one was made (change {seq}), and what it wrote was purged since. "
+    "Nothing was changed; repeat it with a new key if it is needed."
+)
+current_version = BadInput.says(
+    "version {version} of {id!r} is the current one, and one version is taken out of history. Nothing was changed; "
+    "change the text first, or purge the whole entry with --id alone.",
+    "id version",
+)
+only_forever = BadInput.says(
+    "taking version {version} of {id!r} out of history cannot be undone. Nothing was changed; look with --dry-run, "
+    "then call again with --forever.",
+    "id version",
+)
+already_replaced = Conflict.says(
+    "{id!r} cannot be replaced: {by!r} has replaced it already. Nothing was changed; replace that one instead."
+)
+replaced_in_a_circle = Conflict.says(
+    "{key!r} cannot replace {id!r}, which has replaced it. Nothing was changed; write under another key."
+)
+replaces_itself = BadInput.says(
+    "{key!r} cannot replace itself: a write under a key replaces its text already. Nothing was changed; leave "
+    "replaces out."
+)
+in_the_past = BadInput.says(
+    "{what} is {value!r}, which has passed already. Nothing was changed; give a later day, or an age from now on as "
+    "12h, 30d or 2w."
+)
+bad_anchor = BadInput.says(
+    "the anchor {place!r} cannot be used: {why}. Nothing was changed; give path:line or path:first-last of a file "
+    "inside the project, a commit, or a URL."
+)
+no_memory = NotFound.says("there is no memory {key!r}. search_memory finds the keys that exist.")
+no_note_or_memory = NotFound.says(
+    "there is no note or memory {id!r}. Nothing was changed; give the id of a note or the key of a memory."
+)
 changed_since = Conflict.says(
     "change {seq} cannot be undone: {kind} {key!r} was changed again after it. Undo the later change first."
 )

@@ -8,6 +8,7 @@ key of settings.py.
 NOTE_MAX_CHARS = 4_000  # the default of a setting
 NOTE_MAX_TAGS = 10  # the default of a setting
 TAG_MAX_CHARS = 100  # a tag is a word or two
+LISTED_CHARS = 400  # of a memory in a list: enough to choose from
 NOTES_COUNTED = 1_000  # matches of a search that are counted exactly
 NOTES_SHOWN = 20  # notes in one reply unless asked otherwise: about 2,000 tokens at the usual length
 RELATED_SHOWN = 10  # looser matches where the exact ones leave room: enough to choose from, too few to drown in
@@ -22,6 +23,17 @@ HANDOFF_MAX_CHARS = 20_000  # read first thing in the next session, so it must s
 SCRATCHPAD_MAX_CHARS = 20_000  # working text of one task
 STATE_MAX_CHARS = 100_000  # one value of agent_state, as JSON; more belongs in an output or a file
 DUPLICATES_COMPARED = 25  # entries a new text is compared with: together some 0.3 ms
+ANCHORS_MAX = 10  # places that one entry cites: each is looked at when the entry is shown
+ANCHOR_FILE_MAX_BYTES = 2 << 20  # a file that an anchor names: read in a millisecond or two, and longer ones are data
+ANCHOR_FILES_READ = 32  # files that one answer reads once for all its anchors
+ANCHOR_PLACES_COMPARED = 50  # places where moved lines may be; more begin alike in generated files alone
+CORRECTIONS_COMPARED = 40  # entries a new text is compared with to see what it corrects
+CORRECTION_CHARS = 400  # of a correction that is quoted beside a handoff
+CORRECTIONS_NAMED = 3  # beside one handoff
+CORRECTION_WORDS = 8  # of a new text by which they are looked for, the longest
+RETRY_MS = 7 * 86_400_000  # how long a repeated call is known by its key: longer than any queue tries again
+RETRIES_KEPT = 10_000  # keys of calls that a project remembers, the newest
+RETRY_KEY_MAX_CHARS = 200  # a key is a UUID or the like
 ITEMS_READ = 100_000  # memory entries that one search of a framework's store reads: some seconds
 
 # The digest at the start of a session

@@ -112,6 +112,13 @@ class Draft(NamedTuple):
     anew: bool = False  # nothing of the previous text is left in it
 
 
+class Retry(NamedTuple):
+    """A call that came with a key of the caller's: repeated with the same key, it is answered and not made again."""
+
+    key: str
+    call: str  # a digest of the operation and its arguments
+
+
 class Stamp(NamedTuple):
     """Who makes a change, when, and through which operation, as an event records it."""
 
@@ -121,6 +128,7 @@ class Stamp(NamedTuple):
     now: int
     detail: Mapping[str, Any] = EMPTY
     masking: Masking | None = None  # of secrets; None masks them too, without a count
+    retry: Retry | None = None  # a call that may be repeated, and writes once
 
 
 class Event(NamedTuple):
@@ -158,6 +166,7 @@ class Change(NamedTuple):
     before: Entry | None
     after: Entry | None
     tally: Tally
+    replayed: bool = False  # an earlier call with the same key made it
 
     @property
     def entry(self) -> Entry:
@@ -225,6 +234,75 @@ TOO_OLD = "too old"
 NO_ROOM = "no room"
 
 
+class EntryName(NamedTuple):
+    """An entry, as another entry names it."""
+
+    kind: str
+    key: str
+
+
+class Anchor(NamedTuple):
+    """What an entry cites: `path:lines` of the project with a digest of these lines, a commit or a URL."""
+
+    place: str
+    digest: str = ""  # of the lines; empty for a commit and a URL
+    at: int = 0  # milliseconds: when it was cited
+
+
+class Validity(NamedTuple):
+    """Whether an entry still holds: what it replaces, what has replaced it, when it expires and what it cites.
+
+    It is stored in an entry's `extra`, under names of its own.
+    """
+
+    replaces: EntryName | None = None
+    replaced_by: EntryName | None = None
+    expires_at: int | None = None  # milliseconds
+    anchors: tuple[Anchor, ...] = ()
+
+    @classmethod
+    def of(cls, extra: Mapping[str, Any]) -> Validity:
+        if not extra:
+            return STANDING
+        return cls(
+            _entry_name(extra.get("replaces")),
+            _entry_name(extra.get("replaced_by")),
+            number_or_none(extra.get("expires_at")),
+            _anchors(extra.get("anchors")),
+        )
+
+    def into(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The extra with this in place of what it said before."""
+        others = {name: value for name, value in extra.items() if name not in self._fields}
+        own = {
+            "replaces": self.replaces and list(self.replaces),
+            "replaced_by": self.replaced_by and list(self.replaced_by),
+            "expires_at": self.expires_at,
+            "anchors": [list(anchor) for anchor in self.anchors] or None,
+        }
+        return {**others, **{name: value for name, value in own.items() if value is not None}}
+
+    def expired(self, now: int) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+STANDING = Validity()  # of an entry that says nothing about it
+
+
+def _entry_name(value: Any) -> EntryName | None:
+    names = texts_of(value)
+    return EntryName(*names) if len(names) == len(EntryName._fields) else None
+
+
+def _anchors(value: Any) -> tuple[Anchor, ...]:
+    rows = value if isinstance(value, (list, tuple)) else ()
+    return tuple(
+        Anchor(row[0], text_or(row[1]), number_or(row[2]))
+        for row in rows
+        if isinstance(row, (list, tuple)) and len(row) == len(Anchor._fields) and isinstance(row[0], str)
+    )
+
+
 class Note(NamedTuple):
     id: str
     content: str
@@ -234,6 +312,8 @@ class Note(NamedTuple):
     created_at: datetime
     updated_at: datetime
     origin: str = AGENT
+    version: int = 1
+    validity: Validity = STANDING
 
 
 class Notepad(NamedTuple):
@@ -259,6 +339,8 @@ class Memory(NamedTuple):
     pinned: bool
     updated_at: datetime
     origin: str = AGENT
+    version: int = 1
+    validity: Validity = STANDING
 
 
 class Handoff(NamedTuple):
@@ -271,6 +353,7 @@ class Handoff(NamedTuple):
     id: str = ""
     draft: bool = False  # made by a hook, of a session that left none
     shown_to: tuple[str, ...] = ()  # sessions whose model has seen it
+    anchors: tuple[Anchor, ...] = ()
 
 
 class SessionInfo(NamedTuple):
@@ -355,11 +438,14 @@ def as_note(entry: Entry) -> Note:
         moment(entry.created_at),
         moment(entry.updated_at),
         entry.origin,
+        entry.version,
+        Validity.of(entry.extra),
     )
 
 
 def as_memory(entry: Entry) -> Memory:
-    return Memory(entry.key, entry.content, entry.pinned, moment(entry.updated_at), entry.origin)
+    at, validity = moment(entry.updated_at), Validity.of(entry.extra)
+    return Memory(entry.key, entry.content, entry.pinned, at, entry.origin, entry.version, validity)
 
 
 def as_handoff(entry: Entry) -> Handoff:
@@ -374,6 +460,7 @@ def as_handoff(entry: Entry) -> Handoff:
         entry.key,
         bool(extra.get("draft")),
         texts_of(extra.get("shown_to")),
+        Validity.of(extra).anchors,
     )
 
 

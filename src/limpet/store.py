@@ -44,6 +44,15 @@ DELETE = Delete()
 Decide = Callable[[Entry | None], Draft | Delete | None]  # None: leave the entry as it is
 
 
+class Follow(NamedTuple):
+    """A decision that also sees what the edit before it wrote, whose key the store may have minted."""
+
+    decide: Callable[[Entry | None, Entry], Draft | Delete | None]
+
+
+Edit = tuple[str, str | None, Decide | Follow]  # kind, key (None: mint one), decision
+
+
 class Listing(NamedTuple):
     """Which entries: of these kinds, of a session (None: of any session), with all the tags."""
 
@@ -52,6 +61,9 @@ class Listing(NamedTuple):
     tags: tuple[str, ...] = ()  # folded; an entry must carry all of them
     include_done: bool = False
     limit: int = 1_000
+    tags_any: tuple[str, ...] = ()  # folded; an entry must carry one of them
+    include_replaced: bool = False  # what another entry has replaced, and what has expired
+    now: int = 0  # milliseconds: entries that have expired by then are left out
 
 
 class Page(NamedTuple):
@@ -102,6 +114,8 @@ class Document(NamedTuple):
     updated_at: int
     start: int = 0  # of a piece of an output: its offset in the output, in bytes
     line: int = 1  # and the line at that offset
+    expires_at: int | None = None
+    replaced: bool = False  # by another entry
 
 
 Positions = Mapping[int, tuple[int, ...]]  # of one word: document number to word offsets within the document
@@ -149,16 +163,17 @@ class Entries(Protocol):
 
         Without a key the store mints one: the kind, an underscore and the Unix milliseconds, made unique and
         increasing within the project even if the clock goes back. The session named in the stamp is created if need be.
+        A stamp with a retry that is known makes nothing: the changes of the first call come back.
         """
 
     def edit_all(
         self,
         scope: Scope,
-        edits: Sequence[tuple[str, str, Decide]],
+        edits: Sequence[Edit],
         stamp: Stamp,
         incoming: Iterable[Incoming] | None = None,
     ) -> tuple[Change, ...]:
-        """Edits by kind and key, in order, all or none, each with its event.
+        """Edits by kind and key, in order, all or none, each with its event. The store mints the key where it is None.
 
         The outputs of `incoming` are imported in the same transaction, before the entries that cite them.
         """
@@ -179,9 +194,12 @@ class Entries(Protocol):
         """Newest first (updated_at, then key)."""
 
     def earlier(
-        self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50
+        self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50, now: int = 0
     ) -> tuple[Entry, ...]:
-        """The entries with the largest keys below `before`, largest first. For kinds with time in the key: newest."""
+        """The entries with the largest keys below `before`, largest first. For kinds with time in the key: newest.
+
+        Those that have expired by `now` are left out, unless it is 0.
+        """
 
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
         """Entries whose folded text contains the folded needle, by position, then newest first. The text of an entry is
@@ -200,10 +218,11 @@ class Entries(Protocol):
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
         """Entries by the document numbers of `candidates`. Entries deleted since are left out."""
 
-    def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
-        """Tags of the open entries with counts, in alphabetical order."""
+    def tags(self, scope: Scope, kind: str, session: str, now: int = 0) -> tuple[TagCount, ...]:
+        """Tags of the open entries with counts, in alphabetical order. Entries that have expired by `now` do not count,
+        here and in a tally."""
 
-    def tally(self, scope: Scope, kind: str, session: str) -> Tally: ...
+    def tally(self, scope: Scope, kind: str, session: str, now: int = 0) -> Tally: ...
 
     def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
         """Newest first."""
@@ -410,8 +429,21 @@ class Savings(NamedTuple):
         return self.observed - self.returned - self.read_back
 
 
+OPENED, USEFUL = "opened", "useful"
+
+
+class Uses(NamedTuple):
+    """How often an entry was opened, or called useful, and when it was last."""
+
+    kind: str
+    key: str
+    what: str
+    count: int
+    at: int
+
+
 class CallLog(Protocol):
-    """The calls and reads around outputs: repeated results, earlier reads, tokens saved."""
+    """The calls and reads around outputs: repeated results, earlier reads, tokens saved. And the uses of entries."""
 
     def last_result(self, scope: Scope, session: str, call: str) -> LastResult | None: ...
 
@@ -425,6 +457,12 @@ class CallLog(Protocol):
 
     def savings(self, scope: Scope, session: str | None = None) -> tuple[Savings, ...]:
         """By session and tool; None means every session."""
+
+    def record_use(self, scope: Scope, kind: str, key: str, what: str, at: int) -> None:
+        """Count that an entry was opened (OPENED) or called useful (USEFUL)."""
+
+    def uses(self, scope: Scope, kind: str | None = None, key: str | None = None) -> tuple[Uses, ...]:
+        """The counts of all entries, or of one, by kind, key and what."""
 
 
 # --- vectors ----------------------------------------------------------------------------------------------------------

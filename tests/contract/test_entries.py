@@ -96,7 +96,7 @@ def test_what_is_the_same_spends_no_version_and_no_event(store: Store, scope: Sc
     first = put(store, scope, "k", "text", tags=("Tag",), extra={"a": [1]})
     for wanted in (None, Draft("text", "s", ("tag",), extra={"a": [1]})):
         again = store.entries.edit(scope, NOTE, "k", always(wanted), stamp(now=NOON + 9))
-        assert again == (0, first.after, first.after, first.tally)
+        assert again == (0, first.after, first.after, first.tally, False)
     assert store.entries.events(scope, EventQuery(limit=1))[0].seq == first.seq
     assert put(store, scope, "k", "other").seq == first.seq + 1
 
@@ -104,13 +104,13 @@ def test_what_is_the_same_spends_no_version_and_no_event(store: Store, scope: Sc
 def test_what_is_not_there_need_not_be_deleted(store: Store, scope: Scope) -> None:
     put(store, scope, "other", "text")
     before = everything(store, scope)
-    assert delete(store, scope, "k") == (0, None, None, (1, 0))
+    assert delete(store, scope, "k") == (0, None, None, (1, 0), False)
     assert everything(store, scope) == before
 
 
 def test_a_look_at_a_project_does_not_make_it(store: Store, scope: Scope) -> None:
     change = store.entries.edit(scope, NOTE, "k", always(None), stamp(session=""))
-    assert change == (0, None, None, (0, 0))
+    assert change == (0, None, None, (0, 0), False)
     assert store.projects(scope.tenant) == ()
 
 

@@ -29,8 +29,16 @@ from operations.test_tools import CALLS
 RANK = {"public": 0, "read": 1, "write": 2, "admin": 3}
 DECIDING = {"clear_outputs", "approve_seals", "audit", "purge"}  # for everybody, or about everything
 OF_FILES = {  # they work on files beside the store, which only the project has that the server was started in
-    *("recover_journal", "log_decision", "update_journal", "checkpoint_session", "init_journal", "lint_journal", "heal_journal"),
-    *("verify_journal", "rotate_journal", "list_skills", "read_skill", "promote_skill"),
+    *(
+        "recover_journal",
+        "log_decision",
+        "update_journal",
+        "checkpoint_session",
+        "init_journal",
+        "lint_journal",
+        "heal_journal",
+    ),
+    *("heal_journal", "verify_journal", "rotate_journal", "list_skills", "read_skill", "promote_skill"),
 }
 NEW_TOKEN = {"name": "made", "scope": "read", "projects": [PROJECT]}
 

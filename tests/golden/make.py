@@ -50,6 +50,12 @@ LATER: tuple[tuple[str, dict[str, Any]], ...] = (
     ("begin_task", {"description": "parse casts"}),
     ("write_system_prompt", {"content": "You port parsers."}),
 )
+CORRECTED: tuple[tuple[str, dict[str, Any]], ...] = (  # since schema 7
+    ("write_memory", {"key": "lead", "content": "Bo leads the port now, no longer Ana.", "replaces": "owner"}),
+    ("write_memory", {"key": "freeze", "content": "No releases this week.", "expires": "2w"}),
+    ("add_note", {"content": "The lexer is in C", "tags": ["lexer"], "expires": "1h", "anchors": ["commit 0a1b2c3d"]}),
+    ("add_note", {"content": "Written once", "idempotency_key": "golden-1"}),
+)
 READS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("list_notes", {}),
     ("list_tags", {}),
@@ -59,6 +65,7 @@ READS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("notepad_history", {}),
     ("read_memory", {"key": "release/branch"}),
     ("search_memory", {"query": "release"}),
+    ("list_memory", {"include_replaced": True}),
     ("read_handoff", {}),
     ("show_session", {"id": "alpha"}),
     ("list_sessions", {}),
@@ -84,6 +91,8 @@ def tell(store: str) -> dict[str, Any]:
         for name, arguments in LATER:
             if name in OPERATIONS:
                 hold.call(name, arguments)
+        for name, arguments in CORRECTED if "list_memory" in OPERATIONS else ():
+            hold.call(name, arguments)
         session = hold.session("alpha")
         if hasattr(session, "outputs"):
             session.outputs.keep("make", LOG)

@@ -30,7 +30,7 @@ def test_a_project_in_order_has_no_findings(hold: Limpet) -> None:
     assert findings(hold) == []
     answer = hold.call("audit", {})
     assert answer["looked_at"] == {"entries": 3, "changes": 3, "outputs": 1}
-    assert "not recorded" in answer["not_known"]
+    assert "does not count as opened" in answer["not_known"]
 
 
 def test_secrets_are_named_where_they_are_and_where_they_were(hold: Limpet) -> None:
@@ -92,8 +92,8 @@ def test_outputs_that_nobody_used(hold: Limpet, clock: Clock) -> None:
 
 
 def test_it_is_bounded_and_says_so(hold: Limpet, monkeypatch: pytest.MonkeyPatch) -> None:
-    for _ in range(5):
-        hold.session().notes.add(TEXT)
+    for number in range(5):
+        hold.session(f"session {number}").notes.add(TEXT)
     answer = hold.call("audit", {"limit": 3})
     assert (len(answer["findings"]), answer["left_out"], answer["counts"]["duplicate"]) == (3, 1, 4)
     monkeypatch.setattr(limits, "AUDIT_COMPARED", 2)

@@ -21,10 +21,11 @@ def keys(hold: Limpet, query: str, **more: object) -> list[str]:
 
 def test_memory_is_replaced_or_appended_to(hold: Limpet) -> None:
     answer = hold.call("write_memory", {"key": " project-goal ", "content": "  Build a parser. \n"})
-    assert answer == {"status": "ok", "key": "project-goal", "mode": "replace", "bytes_written": 15}
+    assert answer == {"status": "ok", "key": "project-goal", "mode": "replace", "bytes_written": 15, "version": 1}
     answer = hold.call("write_memory", {"key": "project-goal", "content": "In Rüst.", "mode": "append"})
     whole = "Build a parser.\nIn Rüst."
-    assert answer == {"status": "ok", "key": "project-goal", "mode": "append", "bytes_written": len(whole.encode())}
+    size = len(whole.encode())
+    assert answer == {"status": "ok", "key": "project-goal", "mode": "append", "bytes_written": size, "version": 2}
     assert hold.memory.read("project-goal").content == whole
     hold.call("write_memory", {"key": "project-goal", "content": "Another goal."})
     assert hold.memory.read("project-goal").content == "Another goal."
@@ -93,7 +94,7 @@ def test_what_fits_best_comes_first(hold: Limpet) -> None:
     assert (answer["status"], answer["query"], answer["match_count"]) == ("ok", "desktop agent", 2)
     assert [match["key"] for match in answer["matches"]] == ["project-goal", "misc"]
     assert answer["matches"][0]["content"] == "Build a reliable desktop agent."
-    assert answer["matches"][0].keys() == {"key", "content", "updated_at"}
+    assert answer["matches"][0].keys() == {"key", "content", "updated_at", "version"}
 
 
 def test_the_key_weighs_more_than_the_content_and_the_newer_wins_a_tie(hold: Limpet, clock: Clock) -> None:

@@ -35,7 +35,8 @@ def test_a_note_is_kept_as_it_was_given(hold: Limpet, clock: Clock) -> None:
     id = add(hold, text, "xml")
     (note,) = hold.call("list_notes", {})["notes"]
     moment = "2026-03-03T12:00:01.250Z"
-    assert note == {"id": id, "content": text, "tags": ["xml"], "created_at": moment, "updated_at": moment}
+    times = {"created_at": moment, "updated_at": moment}
+    assert note == {"id": id, "content": text, "tags": ["xml"], **times, "version": 1}
 
 
 def test_an_id_is_note_and_the_milliseconds(hold: Limpet, clock: Clock) -> None:
@@ -65,8 +66,8 @@ def test_time_stamps_never_go_back(hold: Limpet, clock: Clock) -> None:
 
 
 def test_the_metadata_of_an_addition(hold: Limpet) -> None:
-    first = hold.call("add_note", {"content": "a", "tags": ["x", "y"]})
-    second = hold.call("add_note", {"content": "b", "tags": ["y", "z"]})
+    first = hold.call("add_note", {"content": "about a 1", "tags": ["x", "y"]})
+    second = hold.call("add_note", {"content": "about b 2", "tags": ["y", "z"]})
     assert first.keys() == {"note_id", "total_notes", "total_tags"}
     assert (first["total_notes"], first["total_tags"]) == (1, 2)
     assert (second["total_notes"], second["total_tags"]) == (2, 3)
@@ -491,10 +492,10 @@ def test_the_order_of_ids_survives_deletion(hold: Limpet) -> None:
 
 
 def test_scratch_note_without_a_mode_is_a_note_without_tags(hold: Limpet) -> None:
-    answer = hold.call("scratch_note", {"content": "quick"})
+    answer = hold.call("scratch_note", {"content": "a quick one"})
     assert re.fullmatch(r"note_\d+", answer["note_id"])
     assert answer == {"note_id": answer["note_id"], "total_notes": 1, "total_tags": 0}
-    assert [(note.content, note.tags) for note in hold.session().notes.list()] == [("quick", ())]
+    assert [(note.content, note.tags) for note in hold.session().notes.list()] == [("a quick one", ())]
     with pytest.raises(errors.BadInput, match="scratch_note needs content"):
         hold.call("scratch_note", {})
     with pytest.raises(errors.BadInput, match="is empty"):

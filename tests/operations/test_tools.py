@@ -38,6 +38,7 @@ SEED_LAYERS = {
 SEED_TASKS = {"begin_task", "end_task", "cancel_task"}
 WINDOW = {"uncompact", "show_window"}
 SEED_JOURNAL = {"recover_journal", "log_decision", "update_journal", "checkpoint_session"}
+NEWER = ("list_memory", "delete_memory", "mark_useful")
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
 # One good call of every operation, in an order in which each finds what it needs.
@@ -61,6 +62,10 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("pin_memory", {"key": "k"}),
     ("read_memory", {"key": "k"}),
     ("search_memory", {"query": "v"}),
+    ("list_memory", {"include_replaced": True}),
+    ("mark_useful", {"id": "k"}),
+    ("delete_memory", {"key": "k"}),
+    ("undo", {}),
     ("recall", {"query": "what is v?", "kinds": ["memory"], "limit": 3}),
     ("write_session_handoff", {"content": "next"}),
     ("read_handoff", {}),
@@ -183,9 +188,9 @@ def by_name(hold: Limpet, name: str = "full") -> dict[str, Tool]:
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Limpet) -> None:
     core, full, agent = by_name(hold, "core"), by_name(hold), by_name(hold, "agent")
     seeds = SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_SANDBOX | SEED_LAYERS | SEED_TASKS
-    assert full.keys() == seeds | WINDOW | SEED_JOURNAL | {"recall", "read_handoff"}
+    assert full.keys() == seeds | WINDOW | SEED_JOURNAL | {"recall", "read_handoff", *NEWER}
     assert core.keys() < full.keys()
-    assert len(core) == 9
+    assert len(core) == 13
     assert agent.keys() == full.keys() | SEED_TREE
     with pytest.raises(errors.BadInput, match="there is no profile 'tiny'"):
         hold.tools("tiny")

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from limpet import errors, limits, prompts, settings
 from limpet.catalogue.late import resolve
-from limpet.model import EMPTY, DataFolder, Folder, Scope, Stamp, trusted
+from limpet.model import EMPTY, DataFolder, Folder, Retry, Scope, Stamp, trusted
+from limpet.platform import sha256
 from limpet.record import NamedTuple
 from limpet.redaction import Masking
 from limpet.store import Store
@@ -43,6 +44,7 @@ class Context(NamedTuple):
     embeddings: Embeddings | None = None  # what recall knows of what texts are about
     data: DataFolder | None = None  # the project's folder in the person's data folder
     masking: Masking | None = None  # of secrets in what this call stores
+    retry: Retry | None = None  # of a call that came with an idempotency key
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""
@@ -54,7 +56,7 @@ class Context(NamedTuple):
         return self.by.partition("/")[0]
 
     def stamp(self, operation: str, detail: Mapping[str, Any] = EMPTY) -> Stamp:
-        return Stamp(self.by, operation, self.session, self.now, detail, self.masking)
+        return Stamp(self.by, operation, self.session, self.now, detail, self.masking, self.retry)
 
     def masked(self, text: str, before: str = "") -> str:
         """The text as it may be stored, for what is derived from it or written to a file. A store masks by itself."""
@@ -101,6 +103,7 @@ class Param(NamedTuple):
 
 SESSION_ID = Param("session_id")
 DEFAULTS = settings.Bounds()
+IDEMPOTENCY_KEY = Param("idempotency_key", everywhere=False)
 EVERY = "*"  # as a session id: every session of the project; only for reading
 READ, WRITE, ADMIN = LEVELS = ("read", "write", "admin")  # access, each level including those before it
 
@@ -129,6 +132,7 @@ class Operation(NamedTuple):
     in_folder: bool = False  # works on files of the project, so it needs the project's folder
     frees: bool = False  # makes room: allowed where a quota is used up
     waits: bool = False  # waits for other sessions
+    retryable: bool = False  # one write: repeated with the same idempotency key, it is answered and not made again
     slow: bool = False  # may take seconds
 
     @property
@@ -147,7 +151,9 @@ class Operation(NamedTuple):
         return f"{body}\n{hint['count']} masked ({', '.join(hint['kinds'])}). {hint['hint']}" if hint else body
 
     def all_params(self) -> tuple[Param, ...]:
-        return (*self.params, SESSION_ID) if self.in_session else self.params
+        """Its own parameters, and those that many operations take: the session, and a key for a call made twice."""
+        params = (*self.params, IDEMPOTENCY_KEY) if self.retryable else self.params
+        return (*params, SESSION_ID) if self.in_session else params
 
     def description(self) -> str:
         return prompts.tool(self.name).description
@@ -315,6 +321,15 @@ def a_name(what: str, text: str, limit: int) -> str:
     if not name.isprintable():
         raise errors.bad_name(what, name, "it must be one line of visible characters")
     return name
+
+
+def retry_of(operation: Operation, key: str | None, values: Mapping[str, Any], session: str | None) -> Retry | None:
+    """A call with an idempotency key, as it is known when it is repeated."""
+    if key is None:
+        return None
+    name = a_name("idempotency_key", key, limits.RETRY_KEY_MAX_CHARS)
+    call = json.dumps([operation.name, session, {name: values[name] for name in sorted(values)}], default=list)
+    return Retry(name, sha256(call.encode("utf-8", "surrogateescape")).hexdigest())
 
 
 def session_name(text: str) -> str:

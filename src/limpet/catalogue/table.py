@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from limpet import errors, limits, prompts
-from limpet.catalogue.operation import ADMIN, READ, WRITE, Operation, Param
+from limpet.catalogue.operation import ADMIN, INTEGER_MAX, READ, WRITE, Operation, Param
 from limpet.model import KINDS, NOTE, PIN
 
 PROFILES = ("core", "coding", "full", "agent")
@@ -34,8 +34,13 @@ _CONTENT = Param("content", required=True)
 _NOTE_CONTENT = Param("content", required=True, bound="note_max_chars")
 _THIS_SESSION = Param("this_session", "boolean", everywhere=False)
 _EXPECTED_VERSION = Param("expected_version", "integer")
+_EXPECTED_UNLISTED = Param("expected_version", "integer", everywhere=False)
 _TAGS = Param("tags", "strings")
 _NOTE_TAGS = Param("tags", "strings", bound="note_max_tags")
+_TAGS_ANY = Param("tags_any", "strings", everywhere=False)
+_REPLACES = Param("replaces")
+_LIFE = (Param("expires", everywhere=False), Param("anchors", "strings", everywhere=False))
+_INCLUDE_REPLACED = Param("include_replaced", "boolean", everywhere=False)
 _VERSION = Param("version", "integer", required=True)
 _EDIT = (
     Param("operation", required=True, choices=("find_replace", "append", "prepend", "delete")),
@@ -53,11 +58,20 @@ _CHILD_LIMITS = (Param("token_limit", "integer", low=1_000, high=100_000_000), P
 
 _TRUST = {"trust": "string?"}
 _DUPLICATE = {"duplicate_of": "string?", "similar_to": "string?"}
+_CORRECTION = {"corrects": "string?", "hint": "string?", "replaced": "string?", "remark": "string?"}
 _NOTE = {"note_id": "string", "total_notes": "integer", "total_tags": "integer"}
 _SHEET = {"content": "string", "tokens": "integer", "version": "integer", **_TRUST}
 _EDITED = {"ok": "boolean", "tokens": "integer", "version": "integer", "warning": "string?"}
 _VERSIONS = {"versions": "array", "diff": "string"}
-_MEMORY = {"key": "string", "content": "string", "updated_at": "string", "pinned": "boolean?", **_TRUST}
+_HOLDS = {
+    "version": "integer",
+    "replaces": "string?",
+    "replaced_by": "string?",
+    "expires_at": "string?",
+    "expired": "boolean?",
+    "anchors": "array?",
+}
+_MEMORY = {"key": "string", "content": "string", "updated_at": "string", "pinned": "boolean?", **_HOLDS, **_TRUST}
 _OUTPUT = {
     "id": "string",
     "tool": "string",
@@ -103,24 +117,27 @@ _OUTCOME = {
 ROWS = (
     # --- notes --------------------------------------------------------------------------------------------------------
     Operation("add_note", "memory.notes:add_note", "memory.notes:written_json", "memory.notes:written_text",
-        params=(_NOTE_CONTENT, _NOTE_TAGS), result={**_NOTE, **_DUPLICATE},
-        level=WRITE, profiles=CORE, guidance="notes", commands=("note add",)),
+        params=(_NOTE_CONTENT, _NOTE_TAGS, _REPLACES, *_LIFE), result={**_NOTE, **_DUPLICATE, **_CORRECTION},
+        level=WRITE, profiles=CORE, guidance="notes", commands=("note add",), retryable=True),
     Operation("search_notes", "memory.notes:search_notes", "memory.notes:search_json", "memory.notes:search_text",
-        params=(Param("query"), _TAGS, Param("include_done", "boolean"), _LIMIT, _THIS_SESSION),
+        params=(Param("query"), _TAGS, Param("include_done", "boolean"), _LIMIT, _THIS_SESSION, _TAGS_ANY,
+            _INCLUDE_REPLACED),
         result={"notes": "array", "result_count": "integer", "query": "string", "tags": "array", "more": "boolean?",
             "left_out": "integer?", "related": "array?"},
         level=READ, profiles=CORE, guidance="notes", commands=("note search",), every_session=True),
     Operation("list_notes", "memory.notes:list_notes", "memory.notes:list_json", "memory.notes:list_text",
-        params=(Param("tag"), Param("include_done", "boolean"), _LIMIT, _THIS_SESSION),
+        params=(Param("tag"), Param("include_done", "boolean"), _LIMIT, _THIS_SESSION, _TAGS_ANY, _INCLUDE_REPLACED),
         result={"notes": "array", "note_count": "integer", "tag_filter": "", "left_out": "integer?"},
         level=READ, guidance="notes", commands=("note list",), every_session=True),
     Operation("update_note", "memory.notes:update_note", "memory.notes:updated_json", "memory.notes:updated_text",
-        params=(_NOTE_ID, Param("content", bound="note_max_chars"), _NOTE_TAGS, Param("done", "boolean")),
+        params=(_NOTE_ID, Param("content", bound="note_max_chars"), _NOTE_TAGS, Param("done", "boolean"), *_LIFE,
+            _EXPECTED_UNLISTED),
         result={**_NOTE, "note": "object"},
-        level=WRITE, guidance="notes", commands=("note update",), idempotent=True),
+        level=WRITE, profiles=CORE, guidance="notes", commands=("note update",), idempotent=True, retryable=True),
     Operation("delete_note", "memory.notes:delete_note", "memory.notes:written_json", "memory.notes:deleted_text",
         params=(_NOTE_ID,), result=_NOTE,
-        level=WRITE, guidance="notes", commands=("note delete",), destructive=True, frees=True),
+        level=WRITE, profiles=CORE, guidance="notes", commands=("note delete",), destructive=True, frees=True,
+        retryable=True),
     Operation("list_tags", "memory.notes:list_tags", "memory.notes:tags_json", "memory.notes:tags_text",
         params=(_THIS_SESSION,), result={"tags": "array", "tag_count": "integer", "total_notes": "integer"},
         level=READ, guidance="notes", commands=("tags",), every_session=True),
@@ -149,29 +166,42 @@ ROWS = (
     Operation("search_memory", "memory.memory:search_memory", "memory.memory:matches_json",
         "memory.memory:matches_text",
         params=(Param("query", required=True),
-            Param("limit", "integer", low=1, high=limits.MEMORY_LIMIT_MAX, clamp=True)),
+            Param("limit", "integer", low=1, high=limits.MEMORY_LIMIT_MAX, clamp=True), _INCLUDE_REPLACED),
         result={"status": "string", "query": "string", "match_count": "integer", "matches": "array"},
         level=READ, profiles=CORE, guidance="memory", commands=("memory search",), in_session=False),
     Operation("write_memory", "memory.memory:write_memory", "memory.memory:stored_json", "memory.memory:stored_text",
-        params=(_KEY, _CONTENT, Param("mode", choices=("replace", "append"))),
-        result={"status": "string", "key": "string", "mode": "string", "bytes_written": "integer", **_DUPLICATE},
-        level=WRITE, profiles=CORE, guidance="memory", commands=("memory write",), destructive=True),
+        params=(_KEY, _CONTENT, Param("mode", choices=("replace", "append")), _REPLACES, *_LIFE, _EXPECTED_UNLISTED),
+        result={"status": "string", "key": "string", "mode": "string", "bytes_written": "integer",
+            "version": "integer", "displaced": "array?", **_DUPLICATE, **_CORRECTION},
+        level=WRITE, profiles=CORE, guidance="memory", commands=("memory write",), destructive=True, retryable=True),
+    Operation("list_memory", "memory.memory:list_memory", "memory.memory:list_json",
+        params=(Param("key_prefix"), _LIMIT, _INCLUDE_REPLACED),
+        result={"memories": "array", "memory_count": "integer", "left_out": "integer?"},
+        level=READ, guidance="memory", commands=("memory list",), in_session=False),
+    Operation("delete_memory", "memory.memory:delete_memory", "memory.memory:deleted_json",
+        params=(_KEY,), result={"status": "string", "key": "string"},
+        level=WRITE, profiles=CORE, guidance="memory", commands=("memory delete",), destructive=True, frees=True,
+        retryable=True),
     Operation("scratch_note", "memory.memory:scratch_note", "memory.memory:scratch_json",
         "memory.memory:scratch_text",
         params=(Param("content"), Param("mode", choices=("replace", "append", "clear", "read"))),
         result={"note_id": "string?", "total_notes": "integer?", "total_tags": "integer?", "status": "string?",
-            "content": "string?", "empty": "boolean?", **_DUPLICATE},
+            "content": "string?", "empty": "boolean?", **_DUPLICATE, **_CORRECTION},
         level=WRITE, guidance="scratch", commands=("scratch",), destructive=True),
     Operation("read_memory", "memory.memory:read_memory", "memory.memory:memory_json", "memory.memory:memory_text",
         params=(_KEY,), result=_MEMORY,
         level=READ, profiles=NONE, commands=("memory show",), in_session=False),
+    Operation("mark_useful", "memory.uses:mark_useful", "memory.uses:useful_json",
+        params=(_ID,), result={"kind": "string", "id": "string", "useful": "integer"},
+        level=WRITE, commands=("memory useful",), in_session=False),
     Operation("pin_memory", "memory.memory:pin_memory", "memory.memory:memory_json", "memory.memory:memory_text",
         params=(_KEY, Param("pinned", "boolean")), result=_MEMORY,
         level=WRITE, profiles=NONE, commands=("memory pin", "memory unpin"), idempotent=True),
     # --- handoff ------------------------------------------------------------------------------------------------------
     Operation("write_session_handoff", "memory.handoff:write_session_handoff", "memory.handoff:written_json",
         "memory.handoff:written_text",
-        params=(_CONTENT, Param("line"), *_HANDOFF_FIELDS), result={"status": "string", "replaced": "boolean"},
+        params=(_CONTENT, Param("line"), _LIFE[1], *_HANDOFF_FIELDS),
+        result={"status": "string", "replaced": "boolean"},
         level=WRITE, profiles=CORE, guidance="handoff", commands=("handoff write",), idempotent=True),
     Operation("read_handoff", "memory.handoff:read_handoff", "memory.handoff:handoff_json",
         "memory.handoff:handoff_text",
@@ -261,12 +291,12 @@ ROWS = (
     # --- recall -------------------------------------------------------------------------------------------------------
     Operation("recall", "recall.recall:recall", "recall.recall:recalled_json", "recall.recall:recalled_text",
         params=(Param("query", required=True), Param("kinds", "strings"), _TAGS, Param("session"), Param("since"),
-            Param("until"), Param("key_prefix"), Param("include_done", "boolean"),
+            Param("until"), Param("key_prefix"), Param("include_done", "boolean"), _TAGS_ANY, _INCLUDE_REPLACED,
             Param("limit", "integer", low=1, high=limits.RECALL_LIMIT_MAX, clamp=True),
             Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST)),
         result={"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?",
             "not_searched": "object?", "hint": "string?"},
-        level=READ, profiles=CODING, guidance="recall", commands=("recall",), in_session=False, with_window=True),
+        level=READ, profiles=CORE, guidance="recall", commands=("recall",), in_session=False, with_window=True),
     # --- tasks --------------------------------------------------------------------------------------------------------
     Operation("begin_task", "session.tasks:begin_task", "catalogue.operation:fields_json", "session.tasks:begun_text",
         params=(Param("description", required=True),), result={"task_id": "string", "depth": "integer"},
@@ -412,11 +442,11 @@ ROWS = (
     Operation("audit", "upkeep.audit:audit", "upkeep.audit:audit_json",
         params=(Param("only", "strings"), Param("stale_days", "integer", low=1, high=36_500), _LIMIT),
         result={"findings": "array", "counts": "object", "looked_at": "object", "not_known": "string",
-            "left_out": "integer?", "skipped": "array?"},
+            "left_out": "integer?", "skipped": "array?", "used": "array?"},
         level=ADMIN, profiles=NONE, commands=("audit",), in_session=False, only_reads=True, slow=True),
     Operation("purge", "upkeep.purge:purge", "upkeep.purge:purged_json",
-        params=(Param("origin", required=True), Param("since"), Param("session"), Param("dry_run", "boolean"),
-            Param("forever", "boolean")),
+        params=(Param("origin"), Param("since"), Param("session"), Param("dry_run", "boolean"),
+            Param("forever", "boolean"), Param("id"), Param("version", "integer", low=1, high=INTEGER_MAX)),
         result={"origin": "string", "dry_run": "boolean", "counts": "object", "entries": "array", "remarks": "array",
             "purge": "string?", "erased": "integer?"},
         level=ADMIN, profiles=NONE, commands=("purge",), in_session=False, destructive=True, frees=True, slow=True),

@@ -5,12 +5,22 @@ Separate from the rest of memory because hooks need nothing else of it, and star
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from limpet import errors, limits
+from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context
-from limpet.model import MEMORY, Digest, Memory, milliseconds, moment
+from limpet.model import MEMORY, Digest, Entry, EntryName, Memory, Validity, milliseconds, moment
+from limpet.record import NamedTuple
 from limpet.store import EventQuery, Listing
 from limpet.text import tokens
 from limpet.text.safe import as_data, as_name
+
+if TYPE_CHECKING:
+    from limpet.memory import anchors
+else:
+    anchors = LateModule("memory.anchors")  # most of memory cites nothing
 
 DAY_MS = 86_400_000
 LOG = "activity-log-"
@@ -30,6 +40,7 @@ def activity_log(ctx: Context, day: str) -> Memory:
         f"- [{moment(event.at):%H:%M:%S} UTC] write_memory "
         f"key='{as_name(event.key)}' mode='{as_name(str(event.detail['mode']))}'"
         for event in reversed(events)
+        if event.detail.get("replaces") != [event.kind, event.key]  # the other half of a correction
     ]
     if not lines:
         raise errors.no_entry("activity log", f"{LOG}{day}", "Nothing was written to memory on that day.")
@@ -42,18 +53,9 @@ def digest(ctx: Context, budget: int | None = None) -> Digest:
     The day's activity log follows, in a budget of its own.
     """
     most = ctx.bounds.digest_budget_tokens if budget is None else budget
-    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
-    parts, left_out = [HEADING], []
-    used = tokens.count(HEADING)
-    for entry in sorted(page.entries, key=lambda entry: not entry.pinned):
-        text, cut = tokens.cut(entry.content, limits.DIGEST_ENTRY_TOKENS)
-        part = f"### {as_name(entry.key)}\n{as_data(text, entry.origin)}" + (" […]" if cut else "")
-        used += tokens.count(part) + 1
-        if used > most:
-            left_out.append(as_name(entry.key))
-            used -= tokens.count(part) + 1
-        else:
-            parts.append(part)
+    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX, now=ctx.now))
+    chosen = _chosen(ctx, page.entries, most)
+    parts, left_out = [HEADING, *chosen.parts], list(chosen.left_out)
     unread = page.total - len(page.entries)
     text = _assembled(parts, left_out, unread)
     while tokens.count(text) > most and len(parts) > 1:  # the line that names the rest needs room too
@@ -61,6 +63,55 @@ def digest(ctx: Context, budget: int | None = None) -> Digest:
         text = _assembled(parts, left_out, unread)
     text = "\n\n".join(part for part in (text, _todays_log(ctx)) if part)
     return Digest(text, tokens.count(text), tuple(left_out))
+
+
+class _Chosen(NamedTuple):
+    parts: tuple[str, ...]
+    keys: tuple[str, ...]  # of the parts
+    left_out: tuple[str, ...]
+
+
+def _chosen(ctx: Context, entries: Sequence[Entry], most: int) -> _Chosen:
+    """The entries that fit, pinned first, then newest."""
+    parts, keys, left_out = [], [], []
+    used = tokens.count(HEADING)
+    for entry in sorted(entries, key=lambda entry: not entry.pinned):
+        part = _part(ctx, entry)
+        cost = tokens.count(part) + 1
+        if used + cost > most:
+            left_out.append(as_name(entry.key))
+        else:
+            used += cost
+            parts.append(part)
+            keys.append(entry.key)
+    return _Chosen(tuple(parts), tuple(keys), tuple(left_out))
+
+
+def _part(ctx: Context, entry: Entry) -> str:
+    text, cut = tokens.cut(entry.content, limits.DIGEST_ENTRY_TOKENS)
+    cited = Validity.of(entry.extra).anchors
+    label = anchors.label(anchors.worst(anchors.looks(ctx, cited))) if cited else ""
+    part = f"### {as_name(entry.key)}\n{as_data(text, entry.origin)}" + (" […]" if cut else "")
+    return f"{part} {label}" if label else part
+
+
+def candidates(ctx: Context) -> tuple[Entry, ...]:
+    """What the digest chooses from."""
+    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX, now=ctx.now))
+    return page.entries
+
+
+def displaced(ctx: Context, before: Sequence[Entry], written: Entry, replaced: EntryName | None) -> tuple[str, ...]:
+    """The keys that were in the digest before a write and are not in it any more because of it."""
+    most = ctx.bounds.digest_budget_tokens
+    gone = {(written.kind, written.key), replaced}
+    others = [entry for entry in before if (entry.kind, entry.key) not in gone]
+    # A token has at least one byte, so what has few bytes fits.
+    if sum(len(entry.content.encode()) + len(entry.key) + 8 for entry in (*others, written)) < most:
+        return ()
+    shown, shown_now = _chosen(ctx, before, most).keys, _chosen(ctx, [written, *others], most).keys
+    out = set(shown) - set(shown_now) - {key for _, key in filter(None, gone)}
+    return tuple(key for key in shown if key in out)
 
 
 def _assembled(parts: list[str], left_out: list[str], unread: int) -> str:

@@ -8,8 +8,10 @@ model has seen all of it has done work since.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from limpet import errors, limits
+from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
 from limpet.model import (
     HANDOFF,
@@ -18,6 +20,7 @@ from limpet.model import (
     Draft,
     Entry,
     Handoff,
+    Validity,
     as_handoff,
     derived,
     epoch_ms,
@@ -46,6 +49,13 @@ ROOM = limits.HANDOFF_MAX_CHARS + 200  # the longest one and its heading
 SENTENCES = 10  # handoffs that are named by their first sentence
 SENTENCE_CHARS = 160
 RECENT = 50  # handoffs among which a session finds again those that it has seen
+
+if TYPE_CHECKING:
+    from limpet.memory import anchors as anchoring
+    from limpet.memory import corrections
+else:
+    anchoring = LateModule("memory.anchors")  # most handoffs cite nothing
+    corrections = LateModule("memory.corrections")  # where no handoff waits, nothing is compared
 
 Measure = Callable[[str], int]
 
@@ -76,16 +86,19 @@ class ReadHandoff(NamedTuple):
 
 
 def write_session_handoff(
-    ctx: Context, /, content: str, line: str | None = None, **fields: Sequence[str]
+    ctx: Context, /, content: str, line: str | None = None, anchors: Sequence[str] = (), **fields: Sequence[str]
 ) -> LeftHandoff:
-    return leave(ctx, with_fields(content, fields), line)
+    return leave(ctx, with_fields(content, fields), line, cited=anchors)
 
 
-def leave(ctx: Context, content: str, line: str | None = None, sources: tuple[str, ...] = ()) -> LeftHandoff:
-    """Leave a handoff. `sources` is the provenance of texts that it quotes."""
+def leave(
+    ctx: Context, content: str, line: str | None = None, sources: tuple[str, ...] = (), *, cited: Sequence[str] = ()
+) -> LeftHandoff:
+    """Leave a handoff. `sources` is the provenance of texts that it quotes, `cited` are places it names."""
     origin = lowest(ctx.who, *sources) if sources else ""
     name = line_of(ctx, line)
-    extra = {"line": name, "written_at": ctx.now, **derived(ctx.who, *sources)}
+    holds = Validity(anchors=anchoring.cited(ctx, cited) if cited else ())
+    extra = holds.into({"line": name, "written_at": ctx.now, **derived(ctx.who, *sources)})
     draft = Draft(checked(content), ctx.session, extra=extra, origin=origin, anew=True)
     stamp = ctx.stamp("write_session_handoff")
     change = ctx.store.entries.edit(ctx.scope, HANDOFF, own_key(ctx, name), lambda before: draft, stamp)
@@ -256,7 +269,7 @@ def section(ctx: Context, waiting: Waiting, room: int = ROOM, measure: Measure =
     named: list[Handoff] = []
     for handoff in waiting.own:
         heading = ANOTHER.format(session=as_name(handoff.written_by)) if parts else HEADING
-        text = f"{heading}\n{as_data(handoff.content, handoff.origin)}{_also_shown(ctx, handoff)}"
+        text = f"{heading}\n{as_data(handoff.content, handoff.origin)}{_since(ctx, handoff)}{_also_shown(ctx, handoff)}"
         if measure(text) <= room:
             quoted.append(handoff)
         elif parts:
@@ -269,6 +282,16 @@ def section(ctx: Context, waiting: Waiting, room: int = ROOM, measure: Measure =
     if sentences := _sentences(named, waiting.others):
         parts.append(sentences)
     return HandoffSection("\n\n".join(parts), tuple(quoted))
+
+
+def _since(ctx: Context, handoff: Handoff) -> str:
+    """What has changed since it was written: sources that it cites, and facts that were corrected."""
+    lines = [anchoring.label(look) for look in anchoring.looks(ctx, handoff.anchors)] if handoff.anchors else []
+    lines += [
+        f'(Corrected since, in {entry.kind} {as_name(entry.key)}: "{visible(" ".join(entry.content.split()))}")'
+        for entry in corrections.since(ctx, handoff.content, handoff.written_at)
+    ]
+    return "".join(f"\n{line}" for line in lines if line)
 
 
 def _also_shown(ctx: Context, handoff: Handoff) -> str:

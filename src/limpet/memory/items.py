@@ -63,7 +63,7 @@ def list_items(ctx: Context, prefix: Path = (), query: str = "") -> list[tuple[i
 
     A query without a visible character is no query: it lists every item, with any value.
     """
-    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
+    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ, now=ctx.now))
     below = [(entry, item) for entry in page.entries if (item := _item(entry)).path[: len(prefix)] == prefix]
     if not any(char.isprintable() and not char.isspace() for char in query):
         return [(0, item) for _, item in below]

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
-from limpet.memory import digest
+from limpet.memory import corrections, digest, uses, validity
 from limpet.memory.digest import LOG, activity_log
+from limpet.memory.gate import memory_remark
 from limpet.memory.notes import WrittenNote, add_note, written_json, written_text
-from limpet.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, epoch_ms, iso, trusted
+from limpet.model import (
+    MEMORY,
+    SCRATCHPAD,
+    Digest,
+    Draft,
+    Entry,
+    EntryName,
+    Memory,
+    Validity,
+    as_memory,
+    epoch_ms,
+    iso,
+    trusted,
+)
 from limpet.recall.duplicates import Twin, twin, twin_json, twin_text
 from limpet.record import NamedTuple
-from limpet.store import Listing
+from limpet.store import DELETE, Delete, Edit, Listing
 from limpet.text import brief
 from limpet.text.safe import as_data, as_name
 from limpet.text.words import fold
 
 if TYPE_CHECKING:
+    from limpet.memory import anchors as anchoring
     from limpet.recall import recall
 else:
     recall = LateModule("recall.recall")  # a search needs it, a write does not
+    anchoring = LateModule("memory.anchors")  # most of memory cites nothing
 
 _LOG_KEY = re.compile(r"activity-log-(\d{4}-\d{2}-\d{2})")
 RESERVED = {
@@ -38,48 +55,133 @@ class WrittenMemory(NamedTuple):
     memory: Memory
     mode: str
     twin: Twin | None = None  # the key, perhaps this one, that says the same already
+    corrects: EntryName | None = None  # what it seems to correct, which is not hidden
+    displaced: tuple[str, ...] = ()  # keys that do not fit the digest any more
+    remark: str = ""
 
 
 class Matches(NamedTuple):
     query: str
     matches: tuple[Memory, ...]
+    now: int
+
+
+class MemoryList(NamedTuple):
+    memories: tuple[Memory, ...]
+    left_out: int
+    now: int
+
+
+class DeletedMemory(NamedTuple):
+    memory: Memory
 
 
 class Scratch(NamedTuple):
     content: str
 
 
-def write_memory(ctx: Context, key: str, content: str, mode: str = "replace") -> WrittenMemory:
+def write_memory(
+    ctx: Context,
+    key: str,
+    content: str,
+    mode: str = "replace",
+    replaces: str | None = None,
+    expires: str | None = None,
+    anchors: Sequence[str] = (),
+    expected_version: int | None = None,
+) -> WrittenMemory:
     name = memory_key(key)
     text = content.strip()
     bounded("content", text, limits.MEMORY_MAX_CHARS, "Split it over several keys.", blank="Write what is to be kept.")
+    old = None if replaces is None else validity.to_replace(ctx, MEMORY, replaces, name)
+    expires_at = None if expires is None else validity.expiry(expires, ctx.now)
+    places = anchoring.cited(ctx, anchors) if anchors else ()
 
     def decide(before: Entry | None) -> Draft:
+        version = before.version if before else 0
+        if expected_version is not None and expected_version != version:
+            raise errors.version_moved(f"memory {name}", expected_version, version)
         full = _appended(before, text) if mode == "append" else text
         bounded("content", full, limits.MEMORY_MAX_CHARS, "Start another key, or replace instead of append.")
-        return Draft(full, pinned=before.pinned if before else False, anew=mode == "replace")
+        holds = _holds(before, full, mode, Validity(old, None, expires_at, places))
+        pinned = before.pinned if before else False
+        return Draft(full, pinned=pinned, extra=holds.into({}), anew=mode == "replace")
 
     duplicate = twin(ctx, MEMORY, text, name)
-    change = ctx.store.entries.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("write_memory", {"mode": mode}))
+    before_write = digest.candidates(ctx)
+    edits: list[Edit] = [(MEMORY, name, decide)]
+    if old is not None:
+        edits.append((*old, validity.retiring(old)))
+    stamp = ctx.stamp("write_memory", {"mode": mode, **validity.detail(old)})
+    change = ctx.store.entries.edit_all(ctx.scope, edits, stamp)[0]
+    if change.replayed:
+        return WrittenMemory(as_memory(change.entry), mode)
     if duplicate is None and mode == "append" and ctx.bounds.report_duplicates:
         duplicate = _repeated(change.before, text)
-    return WrittenMemory(as_memory(change.entry), mode, duplicate)
+    same = None if duplicate is None or (old is not None and duplicate.key == old.key) else duplicate
+    return WrittenMemory(
+        as_memory(change.entry),
+        mode,
+        same,
+        corrections.proposed(ctx, MEMORY, text, name) if old is None else None,
+        digest.displaced(ctx, before_write, change.entry, old),
+        memory_remark(name, text),
+    )
 
 
-def search_memory(ctx: Context, query: str, limit: int = limits.MEMORY_LIMIT_DEFAULT) -> Matches:
+def _holds(before: Entry | None, text: str, mode: str, new: Validity) -> Validity:
+    """What a write says of a text's validity. A text that is appended to, or written again as it is, keeps what it has;
+    a new text under the key has nothing of the one before."""
+    if before is None or (mode != "append" and before.content != text):
+        return new
+    kept = Validity.of(before.extra)
+    return Validity(new.replaces or kept.replaces, None, new.expires_at or kept.expires_at, new.anchors or kept.anchors)
+
+
+def delete_memory(ctx: Context, key: str) -> DeletedMemory:
+    """Delete one entry. History has it, and undo brings it back."""
+    name = memory_key(key)
+
+    def decide(before: Entry | None) -> Delete:
+        if before is None:
+            raise errors.no_memory(name)
+        return DELETE
+
+    change = ctx.store.entries.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("delete_memory"))
+    return DeletedMemory(as_memory(change.entry))
+
+
+def list_memory(
+    ctx: Context, key_prefix: str = "", limit: int = limits.NOTES_SHOWN, include_replaced: bool = False
+) -> MemoryList:
+    """The keys of a project with their texts, pinned first, then newest."""
+    most = limits.LIST_MAX if key_prefix else limit
+    which = Listing((MEMORY,), limit=most, include_replaced=include_replaced, now=ctx.now)
+    page = ctx.store.entries.list(ctx.scope, which)
+    entries = [entry for entry in page.entries if entry.key.startswith(key_prefix)]
+    total = len(entries) if key_prefix and page.total <= most else page.total if not key_prefix else len(entries)
+    return MemoryList(tuple(map(as_memory, entries[:limit])), max(0, total - limit), ctx.now)
+
+
+def search_memory(
+    ctx: Context, query: str, limit: int = limits.MEMORY_LIMIT_DEFAULT, include_replaced: bool = False
+) -> Matches:
     text = query.strip()
     bounded("query", text, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.", blank="Say what to look for.")
     if log := _LOG_KEY.fullmatch(text):
-        return Matches(query, (activity_log(ctx, log[1]),))
+        return Matches(query, (activity_log(ctx, log[1]),), ctx.now)
     # Entries with the query verbatim come first; after them recall's matches, in its order.
-    verbatim = ctx.store.entries.containing(ctx.scope, Listing((MEMORY,), limit=CANDIDATES), text).entries
+    which = Listing((MEMORY,), limit=CANDIDATES, include_replaced=include_replaced, now=ctx.now)
+    verbatim = ctx.store.entries.containing(ctx.scope, which, text).entries
     best = sorted(
         verbatim, key=lambda entry: (memory_score(text, entry.key, entry.content), entry.updated_at, entry.key)
     )
     entries = best[::-1][:limit]
     if len(entries) < limit:
-        entries += recall.related(ctx, text, MEMORY, besides=frozenset(entry.key for entry in entries))
-    return Matches(query, tuple(map(as_memory, entries[:limit])))
+        besides = frozenset(entry.key for entry in entries)
+        entries += recall.related(ctx, text, MEMORY, include_replaced=include_replaced, besides=besides)
+    ordered = corrections.newest_first(entries[:limit], text)
+    return Matches(query, tuple(map(as_memory, ordered)), ctx.now)
 
 
 def memory_score(query: str, key: str, content: str) -> int:
@@ -98,7 +200,8 @@ def read_memory(ctx: Context, key: str) -> Memory:
         return activity_log(ctx, log[1])
     entry = ctx.store.entries.read(ctx.scope, MEMORY, name)
     if entry is None:
-        raise errors.no_entry("memory", name, "search_memory finds the keys that exist.")
+        raise errors.no_memory(name)
+    uses.opened(ctx, entry)
     return as_memory(entry)
 
 
@@ -108,7 +211,7 @@ def pin_memory(ctx: Context, key: str, pinned: bool = True) -> Memory:
 
     def decide(before: Entry | None) -> Draft:
         if before is None:
-            raise errors.no_entry("memory", name, "search_memory finds the keys that exist.")
+            raise errors.no_memory(name)
         if pinned and not trusted(before.origin):
             rule = f"its text came from {before.origin}, and such text is never pinned; say it in your words first"
             raise errors.bad_name("key", name, rule)
@@ -174,15 +277,36 @@ def _appended(before: Entry | None, text: str) -> str:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def memory_json(memory: Memory) -> Json:
+def memory_json(memory: Memory, now: int = 0) -> Json:
     record: Json = {"key": memory.key, "content": memory.content, "updated_at": iso(memory.updated_at)}
-    return record | ({"pinned": True} if memory.pinned else {}) | trust_json(memory.origin)
+    record |= {"pinned": True} if memory.pinned else {}
+    record |= {"version": memory.version} | validity.validity_json(memory.validity, now)
+    return record | trust_json(memory.origin)
 
 
 def stored_json(value: WrittenMemory) -> Json:
     size = len(value.memory.content.encode())
     answer: Json = {"status": "ok", "key": value.memory.key, "mode": value.mode, "bytes_written": size}
-    return answer | twin_json(value.twin)
+    answer |= {"version": value.memory.version} | twin_json(value.twin)
+    answer |= corrections.proposal_json(value.corrects, value.memory.validity.replaces)
+    answer |= {"displaced": list(value.displaced)} if value.displaced else {}
+    return answer | ({"remark": value.remark} if value.remark else {})
+
+
+def deleted_json(value: DeletedMemory) -> Json:
+    return {"status": "ok", "key": value.memory.key}
+
+
+def list_json(value: MemoryList) -> Json:
+    """Long texts are cut: a list is to choose from."""
+    memories = []
+    for memory in value.memories:
+        record = memory_json(memory, value.now)
+        if len(memory.content) > limits.LISTED_CHARS:
+            record |= {"content": memory.content[: limits.LISTED_CHARS], "cut": True}
+        memories.append(record)
+    answer: Json = {"memories": memories, "memory_count": len(memories)}
+    return answer | ({"left_out": value.left_out} if value.left_out else {})
 
 
 def matches_json(value: Matches) -> Json:
@@ -190,7 +314,7 @@ def matches_json(value: Matches) -> Json:
         "status": "ok",
         "query": value.query,
         "match_count": len(value.matches),
-        "matches": [memory_json(memory) for memory in value.matches],
+        "matches": [memory_json(memory, value.now) for memory in value.matches],
     }
 
 
@@ -232,14 +356,22 @@ class SessionMemory:
     def __init__(self, session: Caller) -> None:
         self._session = session
 
-    def write(self, key: str, content: str, mode: str = "replace") -> Memory:
-        return self._session.do(write_memory, key=key, content=content, mode=mode).memory
+    def write(self, key: str, content: str, mode: str = "replace", **options: Any) -> Memory:
+        """Options: replaces=, expires=, anchors=, expected_version= and idempotency_key=."""
+        return self._session.do(write_memory, key=key, content=content, mode=mode, **options).memory
+
+    def list(self, key_prefix: str = "", **options: Any) -> tuple[Memory, ...]:
+        """Options: limit= and include_replaced=."""
+        return self._session.do(list_memory, key_prefix=key_prefix, **options).memories
+
+    def delete(self, key: str, **options: Any) -> Memory:
+        return self._session.do(delete_memory, key=key, **options).memory
 
     def read(self, key: str) -> Memory:
         return self._session.do(read_memory, key=key)
 
-    def search(self, query: str, limit: int = limits.MEMORY_LIMIT_DEFAULT) -> tuple[Memory, ...]:
-        return self._session.do(search_memory, query=query, limit=limit).matches
+    def search(self, query: str, limit: int = limits.MEMORY_LIMIT_DEFAULT, **options: Any) -> tuple[Memory, ...]:
+        return self._session.do(search_memory, query=query, limit=limit, **options).matches
 
     def pin(self, key: str, pinned: bool = True) -> Memory:
         return self._session.do(pin_memory, key=key, pinned=pinned)

@@ -9,23 +9,42 @@ from limpet import errors, limits
 from limpet.catalogue.ids import short_id, short_ids
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, bounded, trust_json
-from limpet.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, epoch_ms, iso
+from limpet.memory import corrections, validity
+from limpet.memory.gate import note_remark
+from limpet.model import (
+    NOTE,
+    Change,
+    Draft,
+    Entry,
+    EntryName,
+    Note,
+    TagCount,
+    Tally,
+    Validity,
+    as_note,
+    epoch_ms,
+    iso,
+)
 from limpet.recall.duplicates import Twin, twin, twin_json, twin_text
 from limpet.record import NamedTuple
-from limpet.store import DELETE, Delete, Listing, Words
+from limpet.store import DELETE, Delete, Edit, Listing, Words
 from limpet.text import brief
 from limpet.text.words import fold, words
 
 if TYPE_CHECKING:
+    from limpet.memory import anchors as anchoring
     from limpet.recall import recall
 else:
     recall = LateModule("recall.recall")  # a search needs it, a write does not
+    anchoring = LateModule("memory.anchors")  # most notes cite nothing
 
 
 class WrittenNote(NamedTuple):
     note: Note
     tally: Tally
     twin: Twin | None = None  # another note that says the same
+    corrects: EntryName | None = None  # what it seems to correct, which is not hidden
+    remark: str = ""
 
 
 class NoteMatches(NamedTuple):
@@ -35,6 +54,7 @@ class NoteMatches(NamedTuple):
     query: str
     tags: tuple[str, ...]
     session: str  # that asks; notes of another session name it
+    now: int  # when it was asked
 
     @property
     def left_out(self) -> int:
@@ -46,6 +66,7 @@ class NoteList(NamedTuple):
     left_out: int
     tag: str | None
     session: str
+    now: int
 
 
 class Tags(NamedTuple):
@@ -53,41 +74,108 @@ class Tags(NamedTuple):
     total_notes: int
 
 
-def add_note(ctx: Context, content: str, tags: Sequence[str] = (), operation: str = "add_note") -> WrittenNote:
-    draft = Draft(checked(ctx, content), ctx.session, clean_tags(tags, ctx.bounds.note_max_tags))
+def add_note(
+    ctx: Context,
+    content: str,
+    tags: Sequence[str] = (),
+    replaces: str | None = None,
+    expires: str | None = None,
+    anchors: Sequence[str] = (),
+    operation: str = "add_note",
+) -> WrittenNote:
+    text, labels = checked(ctx, content), clean_tags(tags, ctx.bounds.note_max_tags)
+    old = None if replaces is None else validity.to_replace(ctx, NOTE, replaces)
+    holds = Validity(old, None, *_limits(ctx, expires, anchors))
     duplicate = twin(ctx, NOTE, content)
-    change = ctx.store.entries.edit(ctx.scope, NOTE, None, lambda before: draft, ctx.stamp(operation))
-    return WrittenNote(as_note(change.entry), _tally(ctx), duplicate)
+    repeated = _same_note(ctx, duplicate, text, labels, holds)
+    if repeated is not None and ctx.retry is None and (old is None or old == (NOTE, repeated.key)):
+        return WrittenNote(as_note(repeated), _tally(ctx), duplicate)
+    draft = Draft(text, ctx.session, labels, extra=holds.into({}))
+
+    def decide(before: Entry | None) -> Draft:
+        return draft if before is None else before.revised(extra=_successor(before, holds))
+
+    edits: list[Edit] = [(NOTE, None if repeated is None else repeated.key, decide)]
+    if old is not None:
+        edits.append((*old, validity.retiring(old)))
+    stamp = ctx.stamp(operation, validity.detail(old))
+    change = ctx.store.entries.edit_all(ctx.scope, edits, stamp)[0]
+    if change.replayed:
+        return WrittenNote(as_note(change.entry), change.tally)
+    corrected = None if old is not None else corrections.proposed(ctx, NOTE, text, change.entry.key)
+    same = duplicate if duplicate is None or old is None or duplicate.key not in (old.key, change.entry.key) else None
+    return WrittenNote(as_note(change.entry), _tally(ctx), same, corrected, note_remark(text))
+
+
+def _limits(ctx: Context, expires: str | None, anchors: Sequence[str]) -> tuple[int | None, tuple[Any, ...]]:
+    """When an entry expires and what it cites, as its writer says."""
+    at = None if expires is None else validity.expiry(expires, ctx.now)
+    return at, anchoring.cited(ctx, anchors) if anchors else ()
+
+
+def _same_note(ctx: Context, duplicate: Twin | None, text: str, tags: tuple[str, ...], holds: Validity) -> Entry | None:
+    """The note of this session that says exactly the same: a repeated call adds no second one."""
+    if duplicate is None or not duplicate.exact:
+        return None
+    entry = ctx.store.entries.read(ctx.scope, NOTE, duplicate.key)
+    if entry is None or entry.session != ctx.session or entry.content != text or entry.done:
+        return None
+    own = Validity.of(entry.extra)
+    same = set(map(fold, entry.tags)) == set(map(fold, tags)) and own.expires_at == holds.expires_at
+    return entry if same and [item.place for item in own.anchors] == [item.place for item in holds.anchors] else None
+
+
+def _successor(before: Entry, holds: Validity) -> dict[str, Any]:
+    """A note that was written before, and now says what it replaces."""
+    return dict(Validity.of(before.extra)._replace(replaces=holds.replaces).into(before.extra))
 
 
 def _tally(ctx: Context) -> Tally:
     """Of all open notes of the project."""
-    return ctx.store.entries.tally(ctx.scope, NOTE, "")
+    return ctx.store.entries.tally(ctx.scope, NOTE, "", ctx.now)
 
 
 def update_note(
-    ctx: Context, id: str, content: str | None = None, tags: Sequence[str] | None = None, done: bool | None = None
+    ctx: Context,
+    id: str,
+    content: str | None = None,
+    tags: Sequence[str] | None = None,
+    done: bool | None = None,
+    expires: str | None = None,
+    anchors: Sequence[str] | None = None,
+    expected_version: int | None = None,
 ) -> WrittenNote:
-    if content is None and tags is None and done is None:
-        raise errors.nothing_to_update("update_note", "content, tags or done")
+    if all(value is None for value in (content, tags, done, expires, anchors)):
+        raise errors.nothing_to_update("update_note", "content, tags, done, expires or anchors")
     if content is not None:
         checked(ctx, content)
     cleaned = None if tags is None else clean_tags(tags, ctx.bounds.note_max_tags)
+    expires_at, places = _limits(ctx, expires, anchors or ())
 
     def decide(before: Entry | None) -> Draft:
         if before is None:
             raise errors.no_note(id)
+        if expected_version is not None and expected_version != before.version:
+            raise errors.version_moved(f"note {id}", expected_version, before.version)
+        holds = Validity.of(before.extra)
+        holds = holds if expires is None else holds._replace(expires_at=expires_at)
+        holds = holds if anchors is None else holds._replace(anchors=places)
+        holds = holds if done is not False else holds._replace(replaced_by=None)  # reopened: it holds again
         return Draft(
             before.content if content is None else content,
             before.session,
             before.tags if cleaned is None else cleaned,
             before.done if done is None else done,
             before.pinned,
-            before.extra,
+            holds.into(before.extra),
         )
 
     change = ctx.store.entries.edit(ctx.scope, NOTE, id, decide, ctx.stamp("update_note"))
-    return WrittenNote(as_note(change.entry), _tally(ctx))
+    return _answer(ctx, change)
+
+
+def _answer(ctx: Context, change: Change) -> WrittenNote:
+    return WrittenNote(as_note(change.entry), change.tally if change.replayed else _tally(ctx))
 
 
 def delete_note(ctx: Context, id: str) -> WrittenNote:
@@ -96,8 +184,7 @@ def delete_note(ctx: Context, id: str) -> WrittenNote:
             raise errors.no_note(id)
         return DELETE
 
-    change = ctx.store.entries.edit(ctx.scope, NOTE, id, decide, ctx.stamp("delete_note"))
-    return WrittenNote(as_note(change.entry), _tally(ctx))
+    return _answer(ctx, ctx.store.entries.edit(ctx.scope, NOTE, id, decide, ctx.stamp("delete_note")))
 
 
 def list_notes(
@@ -106,11 +193,14 @@ def list_notes(
     include_done: bool = False,
     limit: int = limits.NOTES_SHOWN,
     this_session: bool = False,
+    tags_any: Sequence[str] = (),
+    include_replaced: bool = False,
 ) -> NoteList:
     """Notes of every session of the project, or of this one alone."""
     tags = () if tag is None else tuple(map(fold, clean_tags((tag,), 1)))
-    page = ctx.store.entries.list(ctx.scope, Listing((NOTE,), _looked_in(ctx, this_session), tags, include_done, limit))
-    return NoteList(tuple(map(as_note, page.entries)), page.total - len(page.entries), tag, ctx.session)
+    which = Listing((NOTE,), _looked_in(ctx, this_session), tags, include_done, limit, _any_of(tags_any))
+    page = ctx.store.entries.list(ctx.scope, which._replace(include_replaced=include_replaced, now=ctx.now))
+    return NoteList(tuple(map(as_note, page.entries)), page.total - len(page.entries), tag, ctx.session, ctx.now)
 
 
 def search_notes(
@@ -120,27 +210,45 @@ def search_notes(
     include_done: bool = False,
     limit: int = limits.NOTES_SHOWN,
     this_session: bool = False,
+    tags_any: Sequence[str] = (),
+    include_replaced: bool = False,
 ) -> NoteMatches:
     """Notes that contain the query literally, then those with every word of it, then what recall relates to it."""
     bounded("query", query, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.")
     clean = clean_tags(tags, ctx.bounds.note_max_tags)
     listing = Listing((NOTE,), _looked_in(ctx, this_session), tuple(map(fold, clean)), include_done, limit)
+    listing = listing._replace(tags_any=_any_of(tags_any), include_replaced=include_replaced, now=ctx.now)
     if not query.strip():
         page = ctx.store.entries.list(ctx.scope, listing)
-        return NoteMatches(tuple(map(as_note, page.entries)), (), page.total, query, clean, ctx.session)
+        return NoteMatches(tuple(map(as_note, page.entries)), (), page.total, query, clean, ctx.session, ctx.now)
     page = ctx.store.entries.containing(ctx.scope, listing, query.strip())
     more = _with_every_word(ctx, query, listing, page.total)
-    notes = [*page.entries, *more][:limit]
+    notes = corrections.newest_first([*page.entries, *more][:limit], query)
     room = min(limits.RELATED_SHOWN, limit - len(notes))
     related: list[Entry] = []
     if room and len(notes) < limits.RELATED_SHOWN:  # with more hits it would distract
-        besides = frozenset(entry.key for entry in notes)
-        related = recall.related(ctx, query, NOTE, tags=listing.tags, include_done=include_done, besides=besides)
-        if this_session:
-            related = [entry for entry in related if entry.session == ctx.session]
+        related = _related(ctx, query, listing, frozenset(entry.key for entry in notes))
     total = page.total + len(more)
     matches, others = tuple(map(as_note, notes)), tuple(map(as_note, related[:room]))
-    return NoteMatches(matches, others, total, query, clean, ctx.session)
+    return NoteMatches(matches, others, total, query, clean, ctx.session, ctx.now)
+
+
+def _related(ctx: Context, query: str, listing: Listing, besides: frozenset[str]) -> list[Entry]:
+    related = recall.related(
+        ctx,
+        query,
+        NOTE,
+        tags=listing.tags,
+        tags_any=listing.tags_any,
+        include_done=listing.include_done,
+        include_replaced=listing.include_replaced,
+        besides=besides,
+    )
+    return related if listing.session is None else [entry for entry in related if entry.session == ctx.session]
+
+
+def _any_of(tags: Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(fold, clean_tags(tags, limits.LIST_MAX)))
 
 
 def _looked_in(ctx: Context, this_session: bool) -> str | None:
@@ -161,9 +269,8 @@ def _with_every_word(ctx: Context, query: str, listing: Listing, exact: int) -> 
 
 def list_tags(ctx: Context, this_session: bool = False) -> Tags:
     session = _looked_in(ctx, this_session) or ""  # the store counts all of the project under the empty session
-    return Tags(
-        ctx.store.entries.tags(ctx.scope, NOTE, session), ctx.store.entries.tally(ctx.scope, NOTE, session).total
-    )
+    counts = ctx.store.entries.tags(ctx.scope, NOTE, session, ctx.now)
+    return Tags(counts, ctx.store.entries.tally(ctx.scope, NOTE, session, ctx.now).total)
 
 
 def clean_tags(tags: Sequence[str], most: int) -> tuple[str, ...]:
@@ -194,18 +301,20 @@ def checked(ctx: Context, content: str) -> str:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def note_json(note: Note, session: str | None = None) -> Json:
+def note_json(note: Note, session: str | None = None, now: int = 0) -> Json:
     record: Json = {"id": note.id, "content": note.content, "tags": list(note.tags)}
-    if note.done:
+    if note.done and note.validity.replaced_by is None:
         record["done"] = True
     if session is not None and note.session != session:
         record["session"] = note.session
-    return record | {"created_at": iso(note.created_at), "updated_at": iso(note.updated_at)} | trust_json(note.origin)
+    record |= {"created_at": iso(note.created_at), "updated_at": iso(note.updated_at), "version": note.version}
+    return record | validity.validity_json(note.validity, now) | trust_json(note.origin)
 
 
 def written_json(value: WrittenNote) -> Json:
     answer: Json = {"note_id": value.note.id, "total_notes": value.tally.total, "total_tags": value.tally.tags}
-    return answer | twin_json(value.twin)
+    answer |= twin_json(value.twin) | corrections.proposal_json(value.corrects, value.note.validity.replaces)
+    return answer | ({"remark": value.remark} if value.remark else {})
 
 
 def updated_json(value: WrittenNote) -> Json:
@@ -214,7 +323,7 @@ def updated_json(value: WrittenNote) -> Json:
 
 def search_json(value: NoteMatches) -> Json:
     answer: Json = {
-        "notes": [note_json(note, value.session) for note in value.notes],
+        "notes": [note_json(note, value.session, value.now) for note in value.notes],
         "result_count": min(value.total, limits.NOTES_COUNTED),
         "query": value.query,
         "tags": list(value.tags),
@@ -224,7 +333,7 @@ def search_json(value: NoteMatches) -> Json:
     if value.left_out:
         answer["left_out"] = value.left_out
     if value.related:
-        answer["related"] = [note_json(note, value.session) for note in value.related]
+        answer["related"] = [note_json(note, value.session, value.now) for note in value.related]
     return answer
 
 
@@ -283,7 +392,7 @@ def tags_text(_ctx: Context, value: Tags) -> str:
 
 def list_json(value: NoteList) -> Json:
     answer: Json = {
-        "notes": [note_json(note, value.session) for note in value.notes],
+        "notes": [note_json(note, value.session, value.now) for note in value.notes],
         "note_count": len(value.notes),
         "tag_filter": value.tag,
     }
@@ -304,8 +413,9 @@ class SessionNotes:
     def __init__(self, session: Caller) -> None:
         self._session = session
 
-    def add(self, content: str, tags: Sequence[str] = ()) -> Note:
-        return self._session.do(add_note, content=content, tags=tags).note
+    def add(self, content: str, tags: Sequence[str] = (), **options: Any) -> Note:
+        """Options: replaces=, expires=, anchors= and idempotency_key=."""
+        return self._session.do(add_note, content=content, tags=tags, **options).note
 
     def search(self, query: str = "", tags: Sequence[str] = (), **options: Any) -> NoteMatches:
         return self._session.do(search_notes, query=query, tags=tags, **options)
@@ -314,9 +424,15 @@ class SessionNotes:
         return self._session.do(list_notes, tag=tag, **options).notes
 
     def update(
-        self, id: str, content: str | None = None, tags: Sequence[str] | None = None, done: bool | None = None
+        self,
+        id: str,
+        content: str | None = None,
+        tags: Sequence[str] | None = None,
+        done: bool | None = None,
+        **options: Any,
     ) -> Note:
-        return self._session.do(update_note, id=id, content=content, tags=tags, done=done).note
+        """Options: expires=, anchors=, expected_version= and idempotency_key=."""
+        return self._session.do(update_note, id=id, content=content, tags=tags, done=done, **options).note
 
     def delete(self, id: str) -> Note:
         return self._session.do(delete_note, id=id).note

@@ -67,6 +67,8 @@ _CACHE = {
 }
 
 _BY = "agent/mcp"  # who changed something, in the history
+# Arguments that a client's program may give in the `_meta` of a call.
+_META_ARGUMENTS = {"limpet/idempotencyKey": "idempotency_key", "limpet/expectedVersion": "expected_version"}
 
 _NOTEPAD_OF = "limpet://notepad/"
 _MARKDOWN = "text/markdown"
@@ -331,6 +333,7 @@ class Surface:
         operation = offered.get(listed_name(name))
         if operation is None:
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {quoted(name)}. The tools are {', '.join(offered)}.")
+        arguments = _with_meta(operation, arguments, params.get("_meta"))
         if operation.name in self._begin and not arguments.get("session_id"):
             arguments = {**arguments, "session_id": f"s-{os.urandom(6).hex()}"}
         self._mark_used(client)
@@ -492,6 +495,15 @@ class Surface:
         elif last := self._handoff():
             context = f"## The last handoff, taken up before\n{last}\n\n{context}"
         return context
+
+
+def _with_meta(operation: Operation, arguments: Json, meta: object) -> Json:
+    """The arguments with those that a client's program gives in `_meta`, where its model does not see them."""
+    if not isinstance(meta, dict) or not any(key in meta for key in _META_ARGUMENTS):
+        return arguments
+    taken = {param.name for param in operation.all_params()}
+    named = {name: meta[key] for key, name in _META_ARGUMENTS.items() if key in meta and name in taken}
+    return {**named, **arguments}
 
 
 def refused_call(problem: LimpetError) -> Json:

@@ -141,7 +141,9 @@ def _containing(ctx: Context, kind: str, words: list[str]) -> list[Entry]:
     if not words:
         return []
     query = Words(tuple((word,) for word in words))
-    return list(ctx.store.entries.matching(ctx.scope, Listing((kind,), limit=limits.DUPLICATES_COMPARED), query))
+    return list(
+        ctx.store.entries.matching(ctx.scope, Listing((kind,), limit=limits.DUPLICATES_COMPARED, now=ctx.now), query)
+    )
 
 
 def _indexed(entry: Entry) -> str:

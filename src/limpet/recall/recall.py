@@ -9,6 +9,7 @@ Anything that is not an entry needs a source like `_outputs`, called in `search`
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -18,6 +19,7 @@ from typing import Any
 from limpet import errors, limits
 from limpet.catalogue.ids import LETTERS, short_ids
 from limpet.catalogue.operation import Context, Json, a_name, bounded
+from limpet.memory import anchors, corrections
 from limpet.model import (
     HANDOFF,
     JOURNAL,
@@ -32,6 +34,7 @@ from limpet.model import (
     TASK,
     TOOL,
     Entry,
+    Validity,
     iso,
     milliseconds,
 )
@@ -63,6 +66,7 @@ PIECES_READ = 20  # pieces of outputs that are read for one question
 OUTPUT_SHARE = 0.7  # of its score: an entry is more likely the answer than what a tool printed
 HIT_TOKENS = 30  # of a match besides its snippet
 SNIPPET_MIN_WORDS = 8
+FACTS_ORDERED = 20  # of the best matches, in which a newer text may go before an older one about the same
 BY_MEANING = ("about", "like words")  # the parts of a score that come from embeddings
 WEAK = 0.2  # matches that score less than this share of the best are left out
 DAY_MS = 86_400_000
@@ -93,11 +97,13 @@ class Hit(NamedTuple):
     tags: tuple[str, ...]
     origin: str
     trust: str
-    state: str  # "", "done", "used" or "pinned"
+    state: str  # "", "done", "used", "pinned", "replaced" or "expired"
     updated_at: int
     same: tuple[str, ...]  # keys of others with the same text
     replaces: tuple[str, ...]  # keys of older ones with nearly the same text
     plain: str = ""  # the snippet without marks around the words sought
+    source: anchors.Look | None = None  # what it cites, as it is now
+    replaced_by: str = ""
 
 
 class Recalled(NamedTuple):
@@ -119,22 +125,32 @@ class Filter(NamedTuple):
     prefix: str
     include_done: bool
     besides: frozenset[str] = frozenset()  # keys that are left out
+    tags_any: frozenset[str] = frozenset()
+    include_replaced: bool = False  # what another text has replaced, and what has expired
+    now: int = 0  # what has expired by then is left out
 
     @property
     def outputs(self) -> bool:
         """Whether outputs are searched; they have no tags."""
-        return OUTPUT in self.kinds and not self.tags
+        return OUTPUT in self.kinds and not self.tags and not self.tags_any
 
     def wants(self, document: Document) -> bool:
         return (
-            (self.include_done or not document.done or document.kind == HANDOFF)
+            self._holds(document)
             and document.key not in self.besides
             and (self.session is None or document.session == self.session)
             and (self.since is None or document.updated_at >= self.since)
             and (self.until is None or document.created_at < self.until)
             and document.key.startswith(self.prefix)
             and (not self.tags or self.tags <= {fold(tag) for tag in document.tags})
+            and (not self.tags_any or not self.tags_any.isdisjoint(map(fold, document.tags)))
         )
+
+    def _holds(self, document: Document) -> bool:
+        """Whether it is neither done nor replaced nor expired, or may be so."""
+        if document.replaced or (document.expires_at is not None and 0 < document.expires_at <= self.now):
+            return self.include_replaced
+        return self.include_done or not document.done or document.kind == HANDOFF
 
 
 class Match(NamedTuple):
@@ -161,7 +177,7 @@ def recall(
     waiting = _catch_up(ctx, which)
     matches = search(ctx, question.read(text, ctx.now), which)
     hint = ctx.embeddings.hint() if ctx.embeddings and ctx.bounds.recall.meaning else ""
-    return _fitted(query, matches, limit, tokens)._replace(waiting=waiting, hint=hint)
+    return labelled(ctx, _fitted(query, matches, limit, tokens), matches)._replace(waiting=waiting, hint=hint)
 
 
 def related(
@@ -170,16 +186,19 @@ def related(
     kind: str,
     *,
     tags: tuple[str, ...] = (),
+    tags_any: tuple[str, ...] = (),
     include_done: bool = False,
+    include_replaced: bool = False,
     besides: frozenset[str] = frozenset(),
 ) -> list[Entry]:
     """Entries of one kind and any session that match well, the best first. Tags are folded."""
-    which = Filter((kind,), frozenset(tags), None, None, None, "", include_done, besides)
+    which = Filter((kind,), frozenset(tags), None, None, None, "", include_done, besides, frozenset(tags_any))
+    which = which._replace(include_replaced=include_replaced, now=ctx.now)
     matches = _strong(_entries(ctx, question.read(query, ctx.now), which, limits.RELATED_POOL))
     return [match.entry for match in matches if match.entry is not None]
 
 
-def _filter(
+def _filter(  # noqa: PLR0913 - the filters of an operation
     ctx: Context,
     *,
     kinds: tuple[str, ...] = (),
@@ -189,6 +208,8 @@ def _filter(
     until: str | None = None,
     key_prefix: str = "",
     include_done: bool = False,
+    tags_any: tuple[str, ...] = (),
+    include_replaced: bool = False,
 ) -> Filter:
     return Filter(
         _kinds(kinds),
@@ -198,13 +219,29 @@ def _filter(
         None if until is None else moment_of("until", until, ctx.now),
         key_prefix,
         include_done,
+        tags_any=frozenset(fold(" ".join(tag.split())) for tag in tags_any),
+        include_replaced=include_replaced,
+        now=ctx.now,
     )
 
 
 def search(ctx: Context, query: Question, which: Filter) -> list[Match]:
     """All sources together, the best first."""
     matches = [*_entries(ctx, query, which), *_outputs(ctx, query, which)]
-    return sorted(matches, key=lambda match: (-match.scored.score, -match.document.updated_at, match.document.key))
+    ranked = sorted(matches, key=lambda match: (-match.scored.score, -match.document.updated_at, match.document.key))
+    return newest_first(ranked, query)
+
+
+def newest_first(matches: list[Match], query: Question) -> list[Match]:
+    """Of two notes or memories about the same, the newer comes first: a correction outranks what it corrects."""
+    facts = [at for at, match in enumerate(matches[:FACTS_ORDERED]) if match.document.kind in (NOTE, MEMORY)]
+    texts = [(matches[at].text, matches[at].document.updated_at) for at in facts]
+    order = corrections.in_order(texts, " ".join(query.words))
+    ordered = list(matches)
+    for at, number in zip(facts, order, strict=True):  # the scores stay in order
+        moved = matches[facts[number]]
+        ordered[at] = moved._replace(scored=moved.scored._replace(score=matches[at].scored.score))
+    return ordered
 
 
 def _candidate_query(
@@ -355,6 +392,25 @@ def _hit(group: list[Match], best: float, words: int) -> Hit:
     )
 
 
+def labelled(ctx: Context, answer: Recalled, matches: Sequence[Match]) -> Recalled:
+    """The answer, with what one look at the cited files shows, and with what no longer holds marked so."""
+    entries = {(match.document.kind, match.document.key): match.entry for match in matches}
+    read = anchors.reader(ctx.root) if os.path.isdir(ctx.root) else None
+
+    def label(hit: Hit) -> Hit:
+        entry = entries.get((hit.kind, hit.key))
+        if entry is None or not entry.extra:
+            return hit
+        validity = Validity.of(entry.extra)
+        source = anchors.decision_source(entry, read) if hit.kind == JOURNAL else None
+        source = source or anchors.worst(anchors.looks(ctx, validity.anchors, read))
+        by = validity.replaced_by.key if validity.replaced_by else ""
+        state = "replaced" if by else "expired" if validity.expired(ctx.now) else hit.state
+        return hit._replace(source=source, replaced_by=by, state=state)
+
+    return answer._replace(hits=tuple(map(label, answer.hits)))
+
+
 def trust(document: Document) -> str:
     """The provenance that counts: texts that people and agents wrote here are theirs, everything else is data.
 
@@ -391,6 +447,7 @@ def hit_json(hit: Hit) -> Json:
         record |= {"line": hit.line, "cut": True}
     extra = {"session": hit.session, "tags": list(hit.tags), "state": hit.state, "same": list(hit.same)}
     extra |= {"replaces": list(hit.replaces)}
+    extra |= {"replaced_by": hit.replaced_by} | anchors.look_json(hit.source)
     record |= {name: value for name, value in extra.items() if value}
     return record | {"updated_at": iso(hit.updated_at), "from": hit.origin, "trust": hit.trust}
 

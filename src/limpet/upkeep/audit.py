@@ -1,27 +1,35 @@
 """Audit: entries and outputs of a project that a person should review. It reads everything and changes nothing.
 
-Reads of entries are not recorded, so an audit cannot find unread entries; outputs count their uses. A secret is named
-by its kind and not quoted.
+It counts use too: how often an entry was opened, called useful, and cited by another. A secret is named by its kind and
+not quoted.
 """
 
 from __future__ import annotations
 
+import os
+import re
+from collections import Counter
 from collections.abc import Mapping
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json
-from limpet.model import HANDOFF, MEMORY, NOTE, OUTPUT, PIN, STATE, Entry, iso
+from limpet.journal.document.quotes import GONE
+from limpet.memory import anchors
+from limpet.model import HANDOFF, JOURNAL, MEMORY, MESSAGE, NOTE, OUTPUT, PIN, STATE, Entry, Validity, iso
 from limpet.recall import duplicates
 from limpet.record import NamedTuple
 from limpet.redaction import redact
-from limpet.store import entry_from
+from limpet.store import OPENED, USEFUL, entry_from
 
 DAY_MS = 86_400_000
-SECRET, DUPLICATE, UNREAD, STALE = "secret", "duplicate", "unread", "stale"
-FINDINGS = (SECRET, DUPLICATE, UNREAD, STALE)
+SECRET, DUPLICATE, UNREAD, STALE, DRIFT = "secret", "duplicate", "unread", "stale", "drifted"
+FINDINGS = (SECRET, DUPLICATE, UNREAD, STALE, DRIFT)
+CITED = "cited"
+COUNTS = (OPENED, USEFUL, CITED)
 COMPARED = (NOTE, MEMORY)  # kinds in which a duplicate is of no use
 AGEING = (NOTE, MEMORY, PIN, STATE, HANDOFF)
-NOT_KNOWN = "Who read an entry is not recorded; of outputs it is counted. Outputs are not searched for secrets."
+NOT_KNOWN = "An entry in an answer to a search does not count as opened. Outputs are not searched for secrets."
+_NAME = re.compile(r"[\w./-]{6,200}")  # of a note or memory, in the text of another entry
 
 
 class AuditFinding(NamedTuple):
@@ -35,6 +43,16 @@ class AuditFinding(NamedTuple):
     change: int = 0
 
 
+class Used(NamedTuple):
+    """How often an entry was opened, called useful, and cited by others."""
+
+    kind: str
+    key: str
+    opened: int
+    useful: int
+    cited: int
+
+
 class Audit(NamedTuple):
     findings: tuple[AuditFinding, ...]
     counts: Mapping[str, int]
@@ -43,12 +61,17 @@ class Audit(NamedTuple):
     changes: int
     outputs: int
     skipped: tuple[str, ...]  # what was not examined because there is too much of it
+    used: tuple[Used, ...]  # the most used first
 
 
 class _Walk:
     """Collects the findings of one pass over a project."""
 
-    def __init__(self, only: frozenset[str], oldest: int) -> None:
+    def __init__(self, ctx: Context, only: frozenset[str], oldest: int) -> None:
+        self.ctx = ctx
+        self.look = anchors.reader(ctx.root) if os.path.isdir(ctx.root) else None
+        self.names: dict[str, str] = {}  # of notes and memory: their kinds
+        self.mentions: Counter[str] = Counter()
         self.only = only
         self.oldest = oldest
         self.findings: list[AuditFinding] = []
@@ -59,6 +82,9 @@ class _Walk:
 
     def entry(self, entry: Entry) -> None:
         self.entries += 1
+        self._cites(entry)
+        if DRIFT in self.only and (why := self._drift(entry)):
+            self.findings.append(AuditFinding(DRIFT, entry.kind, entry.key, why))
         if SECRET in self.only and (why := self._secret(entry)):
             self.findings.append(AuditFinding(SECRET, entry.kind, entry.key, why))
         if DUPLICATE in self.only and entry.kind in COMPARED and not entry.done:
@@ -71,6 +97,39 @@ class _Walk:
             self.findings.append(
                 AuditFinding(STALE, entry.kind, entry.key, f"{what} since {iso(entry.updated_at)[:10]}")
             )
+
+    def _cites(self, entry: Entry) -> None:
+        """Remember the names of notes and memory, and which names a text mentions."""
+        if entry.kind in COMPARED:
+            self.names[entry.key] = entry.kind
+        if entry.kind != MESSAGE:
+            self.mentions.update(set(_NAME.findall(entry.content)) - {entry.key})
+
+    def _drift(self, entry: Entry) -> str:
+        """What has changed in the source of an entry that is shown as true."""
+        if entry.done or self.look is None:
+            return ""
+        cited = Validity.of(entry.extra).anchors
+        seen = anchors.worst(anchors.looks(self.ctx, cited, self.look)) if cited else None
+        seen = anchors.decision_source(entry, self.look) if entry.kind == JOURNAL else seen
+        if seen is None or seen.holds:
+            return ""
+        return f"was true at {iso(seen.at)[:10]}: {seen.place} {'is gone' if seen.state == GONE else 'has changed'}"
+
+    def used(self, limit: int) -> tuple[Used, ...]:
+        """Notes and memory by how often they were used, the most used first."""
+        counts: dict[tuple[str, str], Counter[str]] = {}
+        for use in self.ctx.store.calls.uses(self.ctx.scope):
+            counts.setdefault((use.kind, use.key), Counter())[use.what] = use.count
+        for key, kind in self.names.items():
+            if self.mentions[key]:
+                counts.setdefault((kind, key), Counter())[CITED] = self.mentions[key]
+        rows = [
+            Used(kind, key, count[OPENED], count[USEFUL], count[CITED])
+            for (kind, key), count in counts.items()
+            if self.names.get(key) == kind
+        ]
+        return tuple(sorted(rows, key=lambda row: (-sum(row[2:]), row.kind, row.key))[:limit])
 
     def change(self, seq: int, before: Entry | None) -> None:
         """Examine an earlier version. If several versions of an entry hold a secret, the latest is reported."""
@@ -115,7 +174,7 @@ def audit(
     for name in only:
         if name not in FINDINGS:
             raise errors.not_one_of("audit", "only", name, FINDINGS)
-    walk = _Walk(frozenset(only or FINDINGS), ctx.now - stale_days * DAY_MS)
+    walk = _Walk(ctx, frozenset(only or FINDINGS), ctx.now - stale_days * DAY_MS)
     for what, record in ctx.store.entries.dump(ctx.scope):
         if what == "entry":
             walk.entry(entry_from(record))
@@ -135,7 +194,8 @@ def audit(
     counts = {name: sum(item.finding == name for item in findings) for name in FINDINGS if name in walk.only}
     listed = [item for name in counts for item in [item for item in findings if item.finding == name][:limit]]
     examined = (walk.entries, walk.changes, len(page.outputs))
-    return Audit(tuple(listed), counts, len(findings) - len(listed), *examined, tuple(sorted(walk.skipped)))
+    skipped = tuple(sorted(walk.skipped))
+    return Audit(tuple(listed), counts, len(findings) - len(listed), *examined, skipped, walk.used(limit))
 
 
 def _finding_json(item: AuditFinding) -> Json:
@@ -151,4 +211,7 @@ def audit_json(value: Audit) -> Json:
         "not_known": NOT_KNOWN,
     }
     answer |= {"left_out": value.left_out} if value.left_out else {}
+    if value.used:
+        named = ({"kind": row.kind, "id": row.key, **dict(zip(COUNTS, row[2:], strict=True))} for row in value.used)
+        answer["used"] = list(named)
     return answer | ({"skipped": list(value.skipped)} if value.skipped else {})

@@ -68,8 +68,37 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
         return _as_it_was(event)
 
     stamp = ctx.stamp("undo", {"of": event.seq})._replace(masking=VERBATIM)
+    if other := _other_half(ctx, event):
+        return _unreplace(ctx, event, other)
     change = ctx.store.entries.edit(ctx.scope, event.kind, event.key, decide, stamp)
     return Undone(event, change.seq)
+
+
+def _other_half(ctx: Context, event: Event) -> Event | None:
+    """A correction makes two changes, one after the other: of the new text, and of what it replaces."""
+    if "replaces" not in event.detail:
+        return None
+    replaced = event.detail["replaces"] == [event.kind, event.key]
+    other = ctx.store.entries.event(ctx.scope, event.seq - 1 if replaced else event.seq + 1)
+    return other if other is not None and other.detail == event.detail and other.at == event.at else None
+
+
+def _unreplace(ctx: Context, event: Event, other: Event) -> Undone:
+    """Undo both halves of a correction, or neither: the old text holds again, and the new one is gone."""
+    halves = sorted((event, other), key=lambda half: half.seq)
+    stamp = ctx.stamp("undo", {"of": halves[0].seq, "with": halves[1].seq})._replace(masking=VERBATIM)
+
+    def back(half: Event) -> Decide:
+        def decide(now: Entry | None) -> Draft | Delete:
+            if _state(now) != _state(half.after):
+                raise errors.changed_since(half.seq, half.kind, half.key)
+            return _as_it_was(half)
+
+        return decide
+
+    edits = [(half.kind, half.key, back(half)) for half in halves]
+    changes = ctx.store.entries.edit_all(ctx.scope, edits, stamp)
+    return Undone(halves[0], max(change.seq for change in changes))
 
 
 def _unpurge(ctx: Context, event: Event) -> Undone:
@@ -138,7 +167,7 @@ def _last(ctx: Context) -> Event | None:
         for event in events:
             if event.operation == "undo":
                 if event.seq not in undone:
-                    undone.add(event.detail["of"])
+                    undone.update({event.detail["of"], event.detail.get("with", event.detail["of"])})
                     purges.add(event.detail.get("purge", ""))
             elif event.operation == "purge":
                 if event.detail["purge"] not in purges and not event.detail.get("erased"):

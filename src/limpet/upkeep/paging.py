@@ -37,7 +37,8 @@ class OutputLines(NamedTuple):
 
 def notes(ctx: Context, before: str | None, *, include_done: bool, limit: int) -> NotePage:
     """Notes of every session, the last created first."""
-    notes = ctx.store.entries.earlier(ctx.scope, NOTE, before, include_done=include_done, limit=limit + 1)
+    now = 0 if include_done else ctx.now  # who asks for all of them sees what has expired too
+    notes = ctx.store.entries.earlier(ctx.scope, NOTE, before, include_done=include_done, limit=limit + 1, now=now)
     page = notes[:limit]
     following = page[-1].key if len(notes) > limit else None
     return NotePage(page, following, ctx.store.entries.tally(ctx.scope, NOTE, "").total)
@@ -95,9 +96,10 @@ def session_count(ctx: Context) -> int:
     return ctx.store.entries.list(ctx.scope, Listing((SESSION,), limit=1)).total
 
 
-def memory(ctx: Context, limit: int) -> tuple[tuple[Entry, ...], int]:
+def memory(ctx: Context, limit: int, *, include_replaced: bool = False) -> tuple[tuple[Entry, ...], int]:
     """Memory by key, pinned first, and how much of it is not shown."""
-    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limit))
+    which = Listing((MEMORY,), limit=limit, include_replaced=include_replaced, now=ctx.now)
+    page = ctx.store.entries.list(ctx.scope, which)
     return tuple(sorted(page.entries, key=lambda entry: (not entry.pinned, -entry.updated_at))), page.total - len(
         page.entries
     )

@@ -18,7 +18,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
-from limpet import limits
+from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, a_name
 from limpet.journal import file as files
 from limpet.journal.document import removal
@@ -115,12 +115,20 @@ class Purged(NamedTuple):
 
 def purge(
     ctx: Context,
-    origin: str,
+    origin: str | None = None,
     since: str | None = None,
     session: str | None = None,
     dry_run: bool = False,
     forever: bool = False,
+    id: str | None = None,
+    version: int | None = None,
 ) -> Purged:
+    if id is not None and origin is None:
+        return (
+            _purge_version(ctx, id, version, dry_run, forever) if version else _purge_entry(ctx, id, dry_run, forever)
+        )
+    if origin is None or id is not None or version is not None:
+        raise errors.needs("purge", "one purge", "either origin, or id (and version)")
     sought = Origin(
         a_name("origin", origin, limits.SESSION_MAX_CHARS),
         0 if since is None else moment_of("since", since, ctx.now),
@@ -151,6 +159,74 @@ def purge(
             erased += ctx.store.entries.erase(ctx.scope, seqs)
         remarks += [COPIES, *([] if ctx.store.scrub() else [LEFTOVERS]), *_forget_lines(ctx, pieces)]
     return Purged(origin, False, names[: limits.HISTORY_SHOWN], +counts, id if entries else "", erased, tuple(remarks))
+
+
+# --- one entry or one version -----------------------------------------------------------------------------------------
+
+
+def _purge_entry(ctx: Context, id: str, dry_run: bool, forever: bool) -> Purged:
+    entry = _entry_named(ctx, id)
+    if entry is None and forever:  # it is gone, and its history is not
+        entry = _last_of(ctx, id)
+    if entry is None:
+        raise errors.no_entry("entry", id, "list_notes and list_memory give those that exist.")
+    name = _name(entry)
+    if dry_run:
+        return Purged(id, True, (name,), {name.kind: 1}, "", 0, ())
+    purge_id = f"purge-{os.urandom(6).hex()}"
+    pieces, remarks = _remove_lines(ctx, [name])
+    stamp = ctx.stamp("purge", {"purge": purge_id, "origin": f"id/{name.key}"})
+    edits = list(_edits(Origin("", 0, None), name, pieces.get(name.key, ())))
+    changes = ctx.store.entries.edit_all(ctx.scope, edits, stamp)
+    erased = 0
+    if forever:
+        seqs = [event.seq for event in _events_of(ctx, name) if event.before is not None]
+        erased = ctx.store.entries.erase(ctx.scope, seqs)
+        remarks += [COPIES, *([] if ctx.store.scrub() else [LEFTOVERS]), *_forget_lines(ctx, pieces)]
+    gone = any(change.seq for change in changes)
+    counts = {name.kind: 1} if gone or erased else {}
+    return Purged(id, False, (name,), counts, purge_id if gone else "", erased, tuple(remarks))
+
+
+def _purge_version(ctx: Context, id: str, version: int, dry_run: bool, forever: bool) -> Purged:
+    """Take one earlier version out of history. Its change stays, without the text."""
+    entry = _entry_named(ctx, id) or _last_of(ctx, id)
+    if entry is None:
+        raise errors.no_entry("entry", id, "list_notes and list_memory give those that exist.")
+    if entry.version == version and _entry_named(ctx, id) is not None:
+        raise errors.current_version(id, version)
+    if not (forever or dry_run):
+        raise errors.only_forever(id, version)
+    events = [event for event in _events_of(ctx, _name(entry)) if event.before and event.before.version == version]
+    if not events:
+        raise errors.no_version(f"{entry.kind} {id}", version, entry.version)
+    name = _name(entry)._replace(version=version)
+    if dry_run:
+        return Purged(id, True, (name,), {name.kind: 1}, "", 0, ())
+    erased = ctx.store.entries.erase(ctx.scope, [event.seq for event in events])
+    remarks = (COPIES, *(() if ctx.store.scrub() else (LEFTOVERS,)))
+    return Purged(id, False, (name,), {name.kind: 1}, "", erased, remarks)
+
+
+def _entry_named(ctx: Context, id: str) -> Entry | None:
+    entries = (ctx.store.entries.read(ctx.scope, kind, id) for kind in DELETED_KINDS)
+    return next((entry for entry in entries if entry is not None), None)
+
+
+def _last_of(ctx: Context, id: str) -> Entry | None:
+    """The last text of an entry that is gone."""
+    for kind in DELETED_KINDS:
+        for event in ctx.store.entries.events(ctx.scope, EventQuery(kind, id, limit=1)):
+            return event.before
+    return None
+
+
+def _events_of(ctx: Context, name: Name) -> Iterator[Event]:
+    before_seq: int | None = None
+    query = EventQuery(name.kind, name.key, limit=limits.LIST_MAX)
+    while events := ctx.store.entries.events(ctx.scope, query._replace(before_seq=before_seq)):
+        yield from events
+        before_seq = events[-1].seq
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------
@@ -216,9 +292,14 @@ def _maker(ctx: Context, sought: Origin, entry: Entry, before_seq: int | None = 
     if not sought.more and sought.session is None:
         return None
     events = ctx.store.entries.events(ctx.scope, EventQuery(entry.kind, entry.key, before_seq=before_seq, limit=MAKERS))
+    restored: str | None = None  # a text that an undo brought back was made earlier
     for event in events:
-        if event.before is None or event.after is None or event.before.content != event.after.content:
+        made = event.before is None or event.after is None or event.before.content != event.after.content
+        if not made or (restored is not None and (event.after is None or event.after.content != restored)):
+            continue
+        if event.operation != "undo" or event.after is None:
             return event
+        restored = event.after.content
     return events[-1] if events else None
 
 

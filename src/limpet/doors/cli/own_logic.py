@@ -37,16 +37,15 @@ Json = dict[str, Any]
 LEVELS = (1, 2, 3)  # of the journal
 
 
-def update_note(
-    cli: Invocation, id: str, text: str | None, tags: tuple[str, ...], no_tags: bool, done: bool | None
-) -> int:
+def update_note(cli: Invocation, id: str, text: str | None, tags: tuple[str, ...], no_tags: bool, **more: Any) -> int:
     if tags and no_tags:
         raise Misuse("--tag and --no-tags cannot both be given.")
     arguments = {
         "id": id,
         "content": None if text is None else cli.line_from(text),
         "tags": list(tags) if tags or no_tags else None,
-        "done": done,
+        **more,
+        "anchors": list(more["anchors"]) or None,
     }
     return replies.show(cli, "update_note", cli.call("update_note", arguments), arguments)
 

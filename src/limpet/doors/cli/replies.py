@@ -126,7 +126,8 @@ def _as_text(value: Any) -> str:
 
 
 def _note_columns(arguments: Json) -> tuple[str, ...]:
-    return ("id", "updated", *(("state",) if arguments["include_done"] else ()), "tags", "content")
+    states = arguments["include_done"] or arguments["include_replaced"]
+    return ("id", "updated", *(("state",) if states else ()), "tags", "content")
 
 
 def _note_cells(note: Json, columns: Sequence[str]) -> list[str]:
@@ -134,11 +135,18 @@ def _note_cells(note: Json, columns: Sequence[str]) -> list[str]:
         "id": note["id"],
         "match": note.get("match", ""),
         "updated": note["updated_at"],
-        "state": "done" if note.get("done") else "open",
+        "state": _state(note),
         "tags": ", ".join(note["tags"]),
         "content": note["content"],
     }
     return [cells[name] for name in columns]
+
+
+def _state(entry: Json) -> str:
+    """Whether a note or memory still holds."""
+    if entry.get("replaced_by"):
+        return f"replaced by {entry['replaced_by']}"
+    return "expired" if entry.get("expired") else "done" if entry.get("done") else "open"
 
 
 def _list_notes(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
@@ -162,19 +170,47 @@ def _more_notes(cli: Invocation, reply: Json) -> None:
 
 def _add_note(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
     counts = f"notes: {reply['total_notes']}, tags: {reply['total_tags']}"
+    if reply.get("duplicate_of") == reply["note_id"]:
+        screen.line(f"{reply['note_id']} says this already; nothing was added ({counts})")
+        return
     screen.line(f"{reply['note_id']} added to session {cli.writing()} ({counts})")
-    _similar(cli, reply)
+    _remarks(cli, reply)
 
 
-def _similar(cli: Invocation, reply: Json) -> None:
-    """What was written says the same as another entry."""
+def _remarks(cli: Invocation, reply: Json) -> None:
+    """What the writer should know: it says the same as another entry, corrects one, or pushes one out."""
     if entry := reply.get("duplicate_of") or reply.get("similar_to"):
         cli.notice(f"{entry} says {'' if 'duplicate_of' in reply else 'nearly '}the same.")
+    if reply.get("replaced"):
+        cli.notice(f"{reply['replaced']} is replaced; `limpet undo` brings it back.")
+    if reply.get("corrects"):
+        cli.notice(
+            f"it seems to correct {reply['corrects']}: the same command with --replaces {reply['corrects']} hides "
+            "that one."
+        )
+    if reply.get("displaced"):
+        cli.notice(f"no longer in the digest at the start of a session: {', '.join(reply['displaced'])}.")
+    if reply.get("remark"):
+        cli.notice(reply["remark"])
 
 
 def _search_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
-    rows = [(m["key"], m["updated_at"], "pinned" if m.get("pinned") else "", m["content"]) for m in reply["matches"]]
-    screen.table(("key", "updated", "pinned", "content"), rows)
+    _memories(screen, reply["matches"], arguments)
+
+
+def _list_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    _memories(screen, reply["memories"], arguments)
+    if reply.get("left_out"):
+        cli.notice(f"{reply['left_out']:,} more are not shown; --limit shows more.")
+
+
+def _memories(screen: Screen, memories: Sequence[Json], arguments: Json) -> None:
+    states = ("state",) if arguments.get("include_replaced") else ()
+    rows = [
+        (m["key"], m["updated_at"], "pinned" if m.get("pinned") else "", *(_state(m) for _ in states), m["content"])
+        for m in memories
+    ]
+    screen.table(("key", "updated", "pinned", *states, "content"), rows)
 
 
 def _pin_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
@@ -415,7 +451,10 @@ RENDERERS: dict[str, Renderer] = {
     "list_tags": table("tags", "tag notes=count"),
     "search_memory": _search_memory,
     "read_memory": block("content"),
-    "write_memory": line("{key} written ({bytes_written:,} bytes)", _similar),
+    "write_memory": line("{key} written ({bytes_written:,} bytes)", _remarks),
+    "list_memory": _list_memory,
+    "delete_memory": line("{key} deleted; `limpet undo` brings it back"),
+    "mark_useful": line("{id} was called useful {useful:,} times"),
     "pin_memory": _pin_memory,
     "write_session_handoff": _write_handoff,
     "read_handoff": _read_handoff,

@@ -255,17 +255,23 @@ class Action(NamedTuple):
     notice: str  # what is shown afterwards
     session: str = ""
     fixed: Mapping[str, Any] = {}
+    optional: tuple[str, ...] = ()  # fields that count as absent when they are blank
 
 
 ACTIONS: Mapping[str, Action] = {
-    "add_note": Action("add_note", ("content", "tags"), "The note is kept.", "session"),
+    "add_note": Action(
+        "add_note", ("content", "tags"), "The note is kept.", "session", optional=("replaces", "expires")
+    ),
     "edit_note": Action("update_note", ("id", "content", "tags"), "The note was changed."),
     "finish_note": Action("update_note", ("id",), "The note is done.", fixed={"done": True}),
     "reopen_note": Action("update_note", ("id",), "The note is open again.", fixed={"done": False}),
     "delete_note": Action("delete_note", ("id",), "The note was deleted; the history can bring it back."),
     "write_notepad": Action("write_notepad", ("content", "expected_version"), "The notepad was saved.", "session"),
     "restore_notepad": Action("restore_notepad", ("version",), "That version is the notepad again.", "session"),
-    "write_memory": Action("write_memory", ("key", "content"), "Memory was saved."),
+    "write_memory": Action(
+        "write_memory", ("key", "content"), "Memory was saved.", optional=("replaces", "expires", "expected_version")
+    ),
+    "delete_memory": Action("delete_memory", ("key",), "Memory was deleted; the history can bring it back."),
     "pin_memory": Action("pin_memory", ("key",), "It is pinned: every session sees it first.", fixed={"pinned": True}),
     "unpin_memory": Action("pin_memory", ("key",), "It is not pinned any more.", fixed={"pinned": False}),
     "write_handoff": Action("write_session_handoff", ("content", "line"), "The handoff was left.", "session"),
@@ -283,7 +289,7 @@ def arguments(action: Action, form: Mapping[str, str]) -> dict[str, Any]:
     """The operation's arguments out of a form. What is no number stays a text, for the operation to refuse."""
     kinds = {param.name: param.type for param in find(action.operation).params}
     values: dict[str, Any] = dict(action.fixed)
-    for name in action.fields:
+    for name in (*action.fields, *(name for name in action.optional if form.get(name, "").strip())):
         if name in form:
             values[name] = _value(kinds[name], form[name].replace("\r\n", "\n"))
     return values

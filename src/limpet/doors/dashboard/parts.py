@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from limpet.doors.dashboard import html
 from limpet.doors.dashboard.html import Child, Html, Value, el
 from limpet.doors.dashboard.view import View
-from limpet.model import Event, iso, moment
+from limpet.memory import anchors
+from limpet.model import Event, Validity, iso, moment
 from limpet.text import diff
 
 EXCERPT_CHARS = 600  # of a text in a list; the rest is one step away
@@ -24,6 +25,7 @@ VERBS = {  # what an operation did, in the words of a story
     "update_notepad": "edited the notepad",
     "restore_notepad": "restored a notepad version",
     "write_memory": "remembered",
+    "delete_memory": "forgot",
     "write_session_handoff": "left a handoff",
     "use_handoff": "took up the handoff",
     "show_handoff": "was shown the handoff",
@@ -226,6 +228,47 @@ def nothing(words: str, more: Child = None) -> Html:
 def heading(title: Child, *beside: Child, sub: Child = None) -> Html:
     under = el("p", sub, class_="sub") if sub is not None else None
     return el("div", el("div", el("h1", title), under), el("div", beside, class_="beside"), class_="heading")
+
+
+def validity(view: View, holds: Validity) -> Html:
+    """Whether a note or memory still holds: what replaced it, when it expires, and its source as it is now."""
+    seen = anchors.looks(view.context(), holds.anchors) if holds.anchors else ()
+    by = holds.replaced_by
+    expiry = None
+    if holds.expires_at is not None:
+        expired = holds.expired(view.now)
+        day = iso(holds.expires_at)[:10]
+        expiry = state("expired") if expired else el("span", f"until {day}", class_="dim")
+    return html.many(
+        state("replaced") if by else None,
+        el("a", f"by {clip(by.key, 40)}", href=leads(view, *by)) if by else None,
+        el("a", f"replaces {clip(holds.replaces.key, 40)}", href=leads(view, *holds.replaces), class_="dim")
+        if holds.replaces
+        else None,
+        expiry,
+        [el("span", state(look.state), " ", el("code", look.place), " ", anchors.label(look)) for look in seen],
+    )
+
+
+def uses(view: View, kind: str, key: str) -> Html:
+    """How often people and agents opened it, and called it useful."""
+    ctx = view.context()
+    counted = ctx.store.calls.uses(ctx.scope, kind, key)
+    return (
+        el("span", ", ".join(f"{use.what} {use.count:,} times" for use in counted), class_="dim")
+        if counted
+        else html.many()
+    )
+
+
+def life_fields(prefix: str) -> Html:
+    """What a new text replaces, and when it expires."""
+    return html.many(
+        el("label", "Replaces (id or key)", for_=f"{prefix}-replaces"),
+        html.field("", id=f"{prefix}-replaces", name="replaces"),
+        el("label", "Expires (30d, or a day)", for_=f"{prefix}-expires"),
+        html.field("", id=f"{prefix}-expires", name="expires"),
+    )
 
 
 def panel(title: str, *content: Child, beside: Child = None, class_: str = "") -> Html:

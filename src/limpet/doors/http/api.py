@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from limpet import errors
 from limpet.catalogue.operation import storable
+from limpet.catalogue.table import find
 from limpet.doors.http import openapi, policy, refusals
 from limpet.doors.http.gate import SESSION_HEADER, Visit
 from limpet.doors.http.mcp import own_session
@@ -42,7 +43,7 @@ class Api:
         name, project = visit.parts["operation"], visit.project
         if refusal := visit.may_call(name):
             return refusal
-        arguments = await _arguments(request)
+        arguments = _with_headers(name, await _arguments(request), request)
         session = request.headers.get(SESSION_HEADER) or own_session(visit)
 
         def call() -> dict[str, Any]:
@@ -140,6 +141,20 @@ async def _arguments(request: Request) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise refusals.Refused(refusals.not_json(f"it is {errors.a_kind(value)}, not an object."))
     return value
+
+
+def _with_headers(operation: str, arguments: dict[str, Any], request: Request) -> dict[str, Any]:
+    """The arguments with those that HTTP has headers for: `Idempotency-Key`, and the version in `If-Match`."""
+    taken = {param.name for param in find(operation).all_params()}
+    headers = {"idempotency_key": request.headers.get("idempotency-key"), "expected_version": _version(request)}
+    return {**{name: value for name, value in headers.items() if value is not None and name in taken}, **arguments}
+
+
+def _version(request: Request) -> Any:
+    """The version that `If-Match` names. Anything but a number goes to the operation, which refuses it."""
+    tag = request.headers.get("if-match")
+    version = None if tag is None else tag.strip().removeprefix("W/").strip('"')
+    return int(version) if version is not None and version.isdecimal() else version
 
 
 def _json(value: dict[str, Any], status: int = 200) -> Response:

@@ -22,6 +22,7 @@ from limpet.store import (
     Candidates,
     Decide,
     Delete,
+    Edit,
     EventQuery,
     Finding,
     Incoming,
@@ -38,7 +39,7 @@ from limpet.stores.postgres.replica import ReplicaReads
 from limpet.stores.postgres.schema import TAKE_PROJECT, Con
 from limpet.stores.postgres.tenants import VIEW, begin
 from limpet.stores.postgres.write import LAST_VERSION, LOCK, NEW_EVENT, ONE, TALLY, Tallies, Writer
-from limpet.stores.shared import rows
+from limpet.stores.shared import retries, rows
 from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.rows import E_FIELDS, FIELDS
 from limpet.stores.shared.sql import Row
@@ -50,7 +51,7 @@ LOAD_BATCH = 200  # rows of a load that are sent before waiting for the server
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE {ONE}"  # noqa: S608
 EARLIER = (
     f"SELECT {FIELDS} FROM entries WHERE tenant = %s AND project = %s AND kind = %s "  # noqa: S608
-    "AND key < %s AND done <= %s ORDER BY key DESC LIMIT %s"
+    "AND key < %s AND done <= %s AND (%s = 0 OR expires_at IS NULL OR expires_at > %s) ORDER BY key DESC LIMIT %s"
 )
 BY_NUMBER = (
     f"SELECT e.doc, {E_FIELDS} FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.doc = ANY(%s::bigint[])"  # noqa: S608
@@ -67,6 +68,13 @@ BEFORE_ADD = (
     f"SELECT EXISTS (SELECT 1 FROM entries WHERE {ONE}), ({LAST_VERSION}), "  # noqa: S608
     f"(SELECT json_object_agg(s.tag, s.label) FROM ({LABELS}) s)"
 )
+TAG_COUNTS = (
+    "SELECT tag, label, count FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = %s "
+    "AND tag <> '' AND count > 0 ORDER BY tag"
+)
+EXPIRED = "FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND expires_at <= %s"
+ANY_EXPIRED = f"SELECT 1 {EXPIRED} LIMIT 1"
+EXPIRED_TAGS = f"SELECT tags {EXPIRED} AND NOT done AND tags <> '[]' AND (%s = '' OR session = %s)"
 NEW_PROJECT = "INSERT INTO projects VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHING RETURNING 1"
 ERASE = (
     "UPDATE events SET before = NULL, detail = (CAST(detail AS jsonb) || '{\"erased\": true}')::text "
@@ -118,10 +126,10 @@ class PostgresEntries:
         return self._db.reads(scope.tenant, lambda con: search.listed(con, self._place, scope, query))
 
     def earlier(
-        self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50
+        self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50, now: int = 0
     ) -> tuple[Entry, ...]:
         last = rows.LAST_KEY if before is None else before
-        page = self._db.rows(scope.tenant, EARLIER, (*scope, kind, last, include_done, limit))
+        page = self._db.rows(scope.tenant, EARLIER, (*scope, kind, last, include_done, now, now, limit))
         return tuple(self._entry(scope, row) for row in page)
 
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
@@ -141,18 +149,17 @@ class PostgresEntries:
             lambda matches: {row[0]: self._entry(scope, row[1:]) for row in matches},
         )
 
-    def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
-        counts = self._db.rows(
-            scope.tenant,
-            "SELECT label, count FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = %s "
-            "AND tag <> '' AND count > 0 ORDER BY tag",
-            (*scope, kind, session),
-        )
-        return tuple(TagCount(label, count) for label, count in counts)
+    def tags(self, scope: Scope, kind: str, session: str, now: int = 0) -> tuple[TagCount, ...]:
+        return self._db.reads(scope.tenant, lambda con: _tags(con, scope, kind, session, now))
 
-    def tally(self, scope: Scope, kind: str, session: str) -> Tally:
-        values = {**scope._asdict(), "kind": kind, "of_session": session}
-        return Tally(*self._db.reads(scope.tenant, lambda con: con.execute(TALLY, values).fetchall())[0])
+    def tally(self, scope: Scope, kind: str, session: str, now: int = 0) -> Tally:
+        def work(con: Con) -> Tally:
+            values = {**scope._asdict(), "kind": kind, "of_session": session}
+            tally = Tally(*con.execute(TALLY, values).fetchall()[0])
+            expired = now and con.execute(ANY_EXPIRED, (*scope, kind, now)).fetchall()
+            return rows.tally_of(tally.total, _tags(con, scope, kind, session, now)) if expired else tally
+
+        return self._db.reads(scope.tenant, work)
 
     def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
         conditions = rows.event_conditions(scope, query, "%s")
@@ -175,6 +182,8 @@ class PostgresEntries:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def edit(self, scope: Scope, kind: str, key: str | None, decide: Decide, stamp: Stamp) -> Change:
+        if stamp.retry is not None:
+            return self.edit_all(scope, [(kind, key, decide)], stamp)[0]
         if key is None:
             work = partial(self._add, scope=scope, kind=kind, decide=decide, stamp=stamp)
         else:
@@ -184,15 +193,29 @@ class PostgresEntries:
     def edit_all(
         self,
         scope: Scope,
-        edits: Sequence[tuple[str, str, Decide]],
+        edits: Sequence[Edit],
         stamp: Stamp,
         incoming: Iterable[Incoming] | None = None,
     ) -> tuple[Change, ...]:
         def work(con: Con, _: object) -> tuple[tuple[Change, ...], Proof]:
-            import_outputs(PostgresSql(con), scope, incoming or ())
-            done = [self._edit(con, [], scope, (kind, key), decide, stamp) for kind, key, decide in edits]
-            proof = next((proof for _, proof in reversed(done) if proof), ())
-            return tuple(change for change, _ in done), proof
+            sql = PostgresSql(con)
+            import_outputs(sql, scope, incoming or ())
+            if stamp.retry is not None:
+                self._lock(con, scope, stamp)  # the same call may be made twice at once
+                if first := retries.first_call(sql, scope, stamp):
+                    return tuple(self._replayed(con, scope, seq, first.tally) for seq in first.seqs), ()
+            changes: list[Change] = []
+            proof: Proof = ()
+            for kind, key, decide in edits:
+                decision = partial(rows.decided, decide, changes=tuple(changes))
+                if key is None:
+                    change, last_proof = self._add(con, [], scope, kind, decision, stamp)
+                else:
+                    change, last_proof = self._edit(con, [], scope, (kind, key), decision, stamp)
+                changes.append(change)
+                proof = last_proof or proof
+            retries.remember(sql, scope, stamp, tuple(changes))
+            return tuple(changes), proof
 
         # An import is read once.
         return self._db.write(scope.tenant, work, repeatable=incoming is None) if edits or incoming is not None else ()
@@ -241,6 +264,11 @@ class PostgresEntries:
         draft = draft._replace(tags=_first_spelling(labels or {}, tags))
         after, tally = writer.write((kind, None), 1 + taken, None, draft, stamp)
         return Change(writer.seq, None, after, tally), writer.proof
+
+    def _replayed(self, con: Con, scope: Scope, seq: int, tally: Tally) -> Change:
+        """A change that an earlier call made."""
+        matches = con.execute(f"{EVENTS}v.tenant = %s AND v.project = %s AND v.seq = %s", (*scope, seq)).fetchall()
+        return rows.replayed(rows.to_event(self._place, scope, matches[0]), tally)
 
     def _unchanged(self, con: Con, scope: Scope, kind: str, entry: Entry | None, stamp: Stamp) -> Change:
         values = {**scope._asdict(), "kind": kind, "of_session": entry.session if entry else stamp.session}
@@ -365,6 +393,12 @@ def _create_project(con: Con, scope: Scope) -> bool:
         return bool(con.execute(NEW_PROJECT, (*scope, 0)).fetchall())
     except psycopg.errors.SerializationFailure:
         return False
+
+
+def _tags(con: Con, scope: Scope, kind: str, session: str, now: int) -> tuple[TagCount, ...]:
+    expired = con.execute(EXPIRED_TAGS, (*scope, kind, now, session, session)).fetchall() if now else []
+    counted = con.execute(TAG_COUNTS, (*scope, kind, session)).fetchall()
+    return rows.open_tags(counted, (tags for (tags,) in expired))
 
 
 def _needed(before: Entry | None, draft: Draft | Delete | None) -> Draft | Delete | None:

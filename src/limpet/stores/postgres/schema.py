@@ -14,13 +14,14 @@ import psycopg
 from limpet import errors
 
 Con = psycopg.Connection[tuple[Any, ...]]
-SCHEMA = 6  # the newest migration; a test keeps it equal to the files
+SCHEMA = 7  # the newest migration; a test keeps it equal to the files
 MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 TABLES = (
     *("limpet_schema", "projects", "entries", "entry_tags", "tallies", "events"),
     *("outputs", "output_chunks", "output_tombstones", "output_pieces"),
     *("output_calls", "output_reads", "output_savings"),
     *("vectors", "vectors_waiting", "vector_models"),
+    *("retries", "uses"),
 )
 # The lock of a project, for changes that leave its row as it is. The row is written all the same: on a server where a
 # transaction sees one moment, a waiting transaction would otherwise continue with data from before the wait.

@@ -23,6 +23,10 @@ from limpet.text import words as analyse
 
 FEW = 1_000  # texts that are looked up by their numbers; when there are more, the project is read
 LATEST = "e.updated_at DESC, e.key DESC"
+TAGGED = (
+    "e.key IN (SELECT g.key FROM entry_tags g WHERE g.tenant = e.tenant AND g.project = e.project "
+    "AND g.kind = e.kind AND g.tag {})"
+)
 GRAM_CHARS = 3  # the substring index has nothing shorter
 
 
@@ -107,14 +111,19 @@ def _listing(scope: Scope, query: Listing) -> Conditions:
     if query.session is not None:
         parts.append("e.session = %s")
         values.append(query.session)
-    if not query.include_done:
-        parts.append("NOT e.done")
+    if query.include_replaced and not query.include_done:
+        parts.append("(NOT e.done OR e.replaced)")
+    elif not query.include_replaced:
+        parts.append("NOT e.replaced" if query.include_done else "NOT e.done")
+    if query.now and not query.include_replaced:
+        parts.append("(e.expires_at IS NULL OR e.expires_at > %s)")
+        values.append(query.now)
     for tag in query.tags:
-        parts.append(
-            "e.key IN (SELECT g.key FROM entry_tags g WHERE g.tenant = e.tenant AND g.project = e.project "
-            "AND g.kind = e.kind AND g.tag = %s)"
-        )
+        parts.append(TAGGED.format("= %s"))
         values.append(tag)
+    if query.tags_any:
+        parts.append(TAGGED.format("= ANY(%s)"))
+        values.append([*query.tags_any])
     return Conditions(" AND ".join(parts), tuple(values))
 
 

@@ -34,7 +34,7 @@ NEW_EVENT = f"INSERT INTO events VALUES ({', '.join(['%s'] * 12)})"  # noqa: S60
 
 # The parts of a change. Their values are named: most are columns of an entry, which several parts use.
 THIS = "tenant = %(tenant)s AND project = %(project)s AND kind = %(kind)s AND key = %(key)s"
-COLUMNS = ("tenant", "project", *FIELDS.split(", "), "folded")
+COLUMNS = ("tenant", "project", *FIELDS.split(", "), "folded", "expires_at", "replaced")
 NEW_ENTRY = (
     f"INSERT INTO entries ({', '.join(COLUMNS)}, terms) VALUES ({', '.join(f'%({name})s' for name in COLUMNS)}, "  # noqa: S608
     "CAST(%(terms)s AS tsvector))"
@@ -185,7 +185,8 @@ def _changes(scope: Scope, before: Entry | None, after: Entry | None) -> tuple[l
     if after is None:
         parts.append(f"gone AS ({DELETE_ENTRY})")
     else:
-        values |= zip(COLUMNS, (*rows.to_row(scope, after), words.fold(rows.searched_text(after))), strict=True)
+        derived = (words.fold(rows.searched_text(after)), rows.expires_at(after), rows.is_replaced(after))
+        values |= zip(COLUMNS, (*rows.to_row(scope, after), *derived), strict=True)
         values["terms"] = tsvector(words.terms(words.index_words(indexed_text(after))))
         change = NEW_ENTRY if before is None else REPLACE_ENTRY
         if indexed_text(before) != indexed_text(after):

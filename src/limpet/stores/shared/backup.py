@@ -56,6 +56,8 @@ TABLES = (
         f"tenant, project, session, tool, tokenizer, {', '.join(COUNTS)}",
         "tenant, project, session, tool, tokenizer",
     ),
+    Table("retries", "tenant, project, key, call, at, seqs, total, tags", "tenant, project, key"),
+    Table("uses", "tenant, project, kind, key, what, count, at", "tenant, project, kind, key, what"),
 )
 # Rebuilt from the others: the index of words and tags, pieces of outputs, and vectors.
 DERIVED = (

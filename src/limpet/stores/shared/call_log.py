@@ -10,7 +10,7 @@ from typing import Any
 
 from limpet import limits
 from limpet.model import Scope
-from limpet.store import CallRecord, LastResult, ReadRecord, Savings, to_json
+from limpet.store import CallRecord, LastResult, ReadRecord, Savings, Uses, to_json
 from limpet.stores.shared.outputs import TOUCH
 from limpet.stores.shared.sql import IN_PROJECT, Row, S, Sql, Transactions
 
@@ -41,6 +41,11 @@ ADD = (
     f"WHERE {IN_PROJECT} AND session = ? AND tool = ? AND tokenizer = ?"
 )
 SAVINGS = f"SELECT session, tool, tokenizer, {', '.join(COUNTS)} FROM output_savings WHERE {IN_PROJECT}"  # noqa: S608
+NEW_USE = (
+    "INSERT INTO uses (tenant, project, kind, key, what, count, at) VALUES (?, ?, ?, ?, ?, 0, 0) ON CONFLICT DO NOTHING"
+)
+USE = f"UPDATE uses SET count = count + 1, at = ? WHERE {IN_PROJECT} AND kind = ? AND key = ? AND what = ?"  # noqa: S608
+USES = f"SELECT kind, key, what, count, at FROM uses WHERE {IN_PROJECT}"  # noqa: S608
 FORGET = [
     f"DELETE FROM {table} WHERE {IN_PROJECT} AND (session, {name}) IN "  # noqa: S608
     f"(SELECT session, {name} FROM {table} WHERE {IN_PROJECT} AND at < ? ORDER BY at LIMIT {FORGET_MOST})"
@@ -87,6 +92,21 @@ class SqlCallLog:
         condition, values = ("", ()) if session is None else (" AND session = ?", (session,))
         sql = f"{SAVINGS}{condition} ORDER BY session, tool, tokenizer"
         return tuple(Savings._make(row) for row in self._transactions.rows(scope.tenant, sql, (*scope, *values)))
+
+    def record_use(self, scope: Scope, kind: str, key: str, what: str, at: int) -> None:
+        def work(sql: Sql) -> None:
+            use = (*scope, kind, key, what)
+            sql.rows(NEW_USE, use)
+            sql.rows(USE, (at, *use))
+
+        self._transactions.write_soon(scope, work, patient=False)
+
+    def uses(self, scope: Scope, kind: str | None = None, key: str | None = None) -> tuple[Uses, ...]:
+        named = {" AND kind = ?": kind, " AND key = ?": key}
+        conditions = {condition: value for condition, value in named.items() if value is not None}
+        sql = f"{USES}{''.join(conditions)} ORDER BY kind, key, what"
+        counted = self._transactions.rows(scope.tenant, sql, (*scope, *conditions.values()))
+        return tuple(Uses._make(row) for row in counted)
 
 
 def _add(sql: Sql, name: Row, counts: Row) -> None:

@@ -18,7 +18,7 @@ OTHERS_MOST = 6  # common words that are looked up beside a rarer one, the least
 LITERAL_CANDIDATES = 200  # texts that are compared character by character for one literal, newest first
 DOCUMENT = (  # columns of `entries e`
     f"e.kind, e.key, e.session, substr(e.content, 1, {HEAD_CHARS}), octet_length(e.content), e.tags, e.done, "
-    "e.pinned, e.origin, e.created_at, e.updated_at"
+    "e.pinned, e.origin, e.created_at, e.updated_at, e.expires_at, e.replaced"
 )
 PIECE_DOCUMENT = (  # columns of `output_pieces p` and `outputs o`
     "p.id, o.session, p.head, p.size, o.tool, o.created_at, o.used_at, p.start, p.line"
@@ -28,9 +28,10 @@ Load = Callable[[Sequence[int]], dict[int, Document]]  # the documents with thes
 
 def to_document(row: Row) -> Document:
     """The document of a row of a number and DOCUMENT."""
-    doc, kind, key, session, head, size, tags, done, pinned, origin, created, updated = row
+    doc, kind, key, session, head, size, tags, done, pinned, origin, created, updated, expires, replaced = row
     flags = bool(done), bool(pinned)
-    return Document(doc, kind, key, session, head, size, _tags(tags), *flags, origin, created, updated)
+    holds = {"expires_at": expires, "replaced": bool(replaced)}
+    return Document(doc, kind, key, session, head, size, _tags(tags), *flags, origin, created, updated, **holds)
 
 
 def to_piece_document(row: Row) -> Document:

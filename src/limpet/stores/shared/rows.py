@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from limpet import errors
-from limpet.model import EMPTY, MEMORY, Draft, Entry, Event, Scope, Stamp, lowest, trusted
+from limpet.model import (
+    EMPTY,
+    MEMORY,
+    Change,
+    Draft,
+    Entry,
+    Event,
+    Scope,
+    Stamp,
+    TagCount,
+    Tally,
+    lowest,
+    number_or_none,
+    trusted,
+)
 from limpet.record import NamedTuple
-from limpet.store import Delete, EventQuery, entry_from, entry_record, to_json
+from limpet.store import Decide, Delete, EventQuery, Follow, entry_from, entry_record, to_json
 from limpet.stores.shared.checksums import fingerprint
 from limpet.stores.shared.sql import Row
 from limpet.text.words import fold
@@ -66,6 +80,13 @@ def _origin(before: Entry | None, draft: Draft, by: str) -> str:
     return by if draft.anew else lowest(before.origin, by)
 
 
+def decided(decide: Decide | Follow, before: Entry | None, changes: Sequence[Change]) -> Draft | Delete | None:
+    """What an edit asks for; `changes` are those of the edits before it."""
+    if isinstance(decide, Follow):
+        return decide.decide(before, changes[-1].entry)
+    return decide(before)
+
+
 def unchanged(before: Entry | None, draft: Draft | Delete) -> bool:
     """Whether the draft asks for nothing new, so that no version and no event is spent on it."""
     if before is None:
@@ -118,6 +139,16 @@ def to_row(scope: Scope, entry: Entry) -> Row:
     )
 
 
+def expires_at(entry: Entry) -> int | None:
+    """When the entry expires, in milliseconds, for the column that repeats it."""
+    return number_or_none(entry.extra.get("expires_at"))
+
+
+def is_replaced(entry: Entry) -> bool:
+    """Whether another entry has replaced it, for the column that repeats it."""
+    return entry.extra.get("replaced_by") is not None
+
+
 def version_to_json(scope: Scope, entry: Entry | None) -> str | None:
     """A previous version as an event stores it, with its checksum."""
     if entry is None:
@@ -152,6 +183,13 @@ def to_event(place: str, scope: Scope, row: Row) -> Event:
     plain, detail, before, following, entry = row[:8], row[8], row[9], row[10], row[11:]
     after = version_from_json(place, scope, following) if entry[0] is None else to_entry(place, scope, entry)
     return Event._make((*plain, _detail(place, detail), version_from_json(place, scope, before), after))
+
+
+def replayed(event: Event, tally: Tally) -> Change:
+    """A change that an earlier call made. A text that was erased since cannot be given again."""
+    if event.before is None and event.after is None:
+        raise errors.retry_erased(event.seq)
+    return Change(event.seq, event.before, event.after, tally, replayed=True)
 
 
 def event_record(place: str, scope: Scope, row: Row) -> dict[str, Any]:
@@ -204,6 +242,20 @@ def counts(before: Entry | None, after: Entry | None) -> list[Count]:
             for tag in ("",) if entry.done else ("", *named):
                 steps[session, tag] = steps.get((session, tag), 0) + step
     return [Count(session, tag, labels[tag], step) for (session, tag), step in sorted(steps.items()) if step]
+
+
+def open_tags(counted: Iterable[Row], expired: Iterable[str]) -> tuple[TagCount, ...]:
+    """Counts by tag and label, without the tags (as JSON) of entries that have expired since they were counted."""
+    left = {tag: (label, count) for tag, label, count in counted}
+    for tags in expired:
+        for tag in map(fold, _tags(tags)):
+            if tag in left:
+                left[tag] = (left[tag][0], left[tag][1] - 1)
+    return tuple(TagCount(label, count) for label, count in left.values() if count > 0)
+
+
+def tally_of(total: int, tags: tuple[TagCount, ...]) -> Tally:
+    return Tally(total, len(tags))
 
 
 def event_conditions(scope: Scope, query: EventQuery, placeholder: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from limpet.store import (
     Candidates,
     Decide,
     Delete,
+    Edit,
     EventQuery,
     Finding,
     Incoming,
@@ -26,7 +27,7 @@ from limpet.store import (
     entry_record,
     to_json,
 )
-from limpet.stores.shared import rows
+from limpet.stores.shared import retries, rows
 from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.rows import E_FIELDS, FIELDS, indexed_text
 from limpet.stores.shared.sql import Row
@@ -47,7 +48,7 @@ REPLACE_ENTRY = f"UPDATE entries SET ({', '.join(FIELDS.split(', ')[2:])}) = (?{
 # The primary key is in this order, so that every page costs the same.
 EARLIER = (
     f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key < ? "  # noqa: S608
-    "AND done <= ? ORDER BY key DESC LIMIT ?"
+    "AND done <= ? AND (? = 0 OR +expires_at IS NULL OR +expires_at > ?) ORDER BY key DESC LIMIT ?"
 )
 BY_NUMBER = (
     f"SELECT e.rowid, {E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
@@ -57,6 +58,13 @@ NEXT_CLOCK = "UPDATE projects SET clock = clock + 1 WHERE tenant = ? AND project
 ADD_TO_TALLY = (
     "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
 )
+TAG_COUNTS = (
+    "SELECT tag, label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "
+    "AND tag <> '' AND count > 0 ORDER BY tag"
+)
+EXPIRED = "FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND expires_at <= ?"
+ANY_EXPIRED = f"SELECT 1 {EXPIRED} LIMIT 1"
+EXPIRED_TAGS = f"SELECT tags {EXPIRED} AND done = 0 AND tags <> '[]' AND (? = '' OR session = ?)"
 LAST_BEFORE = "SELECT seq FROM events WHERE tenant = ? AND project = ? AND at < ? ORDER BY seq DESC LIMIT 1"
 FIRST_CHANGES = (
     "SELECT v.key, v.seq FROM json_each(?) j CROSS JOIN events v "
@@ -123,10 +131,10 @@ class SqliteEntries:
         return self._db.read(work)
 
     def earlier(
-        self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50
+        self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50, now: int = 0
     ) -> tuple[Entry, ...]:
         last = rows.LAST_KEY if before is None else before
-        page = self._db.rows(EARLIER, (*scope, kind, last, int(include_done), limit))
+        page = self._db.rows(EARLIER, (*scope, kind, last, int(include_done), now, now, limit))
         return tuple(self._entry(scope, row) for row in page)
 
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
@@ -168,16 +176,16 @@ class SqliteEntries:
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
         return {row[0]: self._entry(scope, row[1:]) for row in self._db.rows(BY_NUMBER, (to_json([*docs]), *scope))}
 
-    def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
-        counts = self._db.rows(
-            "SELECT label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "
-            "AND tag <> '' AND count > 0 ORDER BY tag",
-            (*scope, kind, session),
-        )
-        return tuple(TagCount(label, count) for label, count in counts)
+    def tags(self, scope: Scope, kind: str, session: str, now: int = 0) -> tuple[TagCount, ...]:
+        return self._db.read(lambda con: _tags(con, scope, kind, session, now))
 
-    def tally(self, scope: Scope, kind: str, session: str) -> Tally:
-        return self._db.read(lambda con: _tally(con, scope, kind, session))
+    def tally(self, scope: Scope, kind: str, session: str, now: int = 0) -> Tally:
+        def work(con: Connection) -> Tally:
+            tally = _tally(con, scope, kind, session)
+            expired = now and con.rows(ANY_EXPIRED, (*scope, kind, now))
+            return rows.tally_of(tally.total, _tags(con, scope, kind, session, now)) if expired else tally
+
+        return self._db.read(work)
 
     def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
         conditions = rows.event_conditions(scope, query, "?")
@@ -217,7 +225,7 @@ class SqliteEntries:
     def edit_all(
         self,
         scope: Scope,
-        edits: Sequence[tuple[str, str, Decide]],
+        edits: Sequence[Edit],
         stamp: Stamp,
         incoming: Iterable[Incoming] | None = None,
     ) -> tuple[Change, ...]:
@@ -248,18 +256,20 @@ class SqliteEntries:
         self,
         con: Connection,
         scope: Scope,
-        edits: Sequence[tuple[str, str | None, Decide]],
+        edits: Sequence[Edit],
         stamp: Stamp,
         new: NewWords,
     ) -> tuple[Change, ...]:
         if new.begin():
             self._labels.clear()  # one of them may come from the transaction that was rolled back
-        changes = []
+        if first := retries.first_call(con, scope, stamp):
+            return tuple(self._replayed(con, scope, seq, first.tally) for seq in first.seqs)
+        changes: list[Change] = []
         for kind, key, decide in edits:
             if kind != SESSION and stamp.session:
                 self._ensure_session(con, scope, stamp, new)
             before = None if key is None else self._before(con, scope, kind, key)
-            draft = masked(kind, key, before, decide(before), stamp)
+            draft = masked(kind, key, before, rows.decided(decide, before, changes), stamp)
             con.frees |= _frees(before, draft)
             if isinstance(draft, Draft) and draft.tags:
                 draft = draft._replace(tags=tuple(self._spelling(con, (*scope, kind, tag)) for tag in draft.tags))
@@ -270,7 +280,13 @@ class SqliteEntries:
                 changes.append(self._write(con, scope, (kind, key), before, draft, stamp, new))
         if any(change.seq and change.after is None for change in changes):
             tidy(con, "terms")
+        retries.remember(con, scope, stamp, tuple(changes))
         return tuple(changes)
+
+    def _replayed(self, con: Connection, scope: Scope, seq: int, tally: Tally) -> Change:
+        """A change that an earlier call made."""
+        matches = con.rows(f"{EVENTS}v.tenant = ? AND v.project = ? AND v.seq = ?", (*scope, seq))
+        return rows.replayed(rows.to_event(self._place, scope, matches[0]), tally)
 
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
         if not drafts:
@@ -478,19 +494,29 @@ def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str
     """The FROM and WHERE of a listing, and their values. Tags are tokens of the index."""
     matches = [f"({match})"] if match else []
     matches += [any_of([tag_token(tag)]) for tag in query.tags]
+    matches += [any_of([tag_token(tag) for tag in query.tags_any])] if query.tags_any else []
     conditions = [f"e.tenant = ? AND e.project = ? AND e.kind IN ({', '.join('?' * len(query.kinds))})"]
     values: list[Any] = [*scope, *query.kinds]
     if query.session is not None:
         conditions.append("e.session = ?")
         values.append(query.session)
-    if not query.include_done:
-        conditions.append("e.done = 0")
+    conditions += [condition for condition in (_by_done(query),) if condition]
+    if query.now and not query.include_replaced:
+        conditions.append("(+e.expires_at IS NULL OR +e.expires_at > ?)")
+        values.append(query.now)
     table = "entries e"
     if matches:
         table = "terms t JOIN entries e ON e.rowid = t.rowid"
         conditions.append("terms MATCH ?")
         values.append(" AND ".join(matches))
     return f"{table} WHERE {' AND '.join(conditions)}", tuple(values)
+
+
+def _by_done(query: Listing) -> str:
+    """What was replaced is done too."""
+    if query.include_replaced:
+        return "" if query.include_done else "(e.done = 0 OR e.replaced = 1)"
+    return "e.replaced = 0" if query.include_done else "e.done = 0"
 
 
 def _is_taken(con: Connection, scope: Scope, kind: str, key: str) -> bool:
@@ -502,6 +528,11 @@ def _last_version(con: Connection, scope: Scope, kind: str, key: str) -> int:
     sql = "SELECT coalesce(max(version), 0) FROM events WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"
     version: int = con.rows(sql, (*scope, kind, key))[0][0]
     return version
+
+
+def _tags(con: Connection, scope: Scope, kind: str, session: str, now: int) -> tuple[TagCount, ...]:
+    expired = con.rows(EXPIRED_TAGS, (*scope, kind, now, session, session)) if now else []
+    return rows.open_tags(con.rows(TAG_COUNTS, (*scope, kind, session)), (tags for (tags,) in expired))
 
 
 def _tally(con: Connection, scope: Scope, kind: str, session: str) -> Tally:

@@ -31,9 +31,12 @@ CARE = (
     Command("audit", "limpet audit\nlimpet audit --only secret --json",
         params=("only", number("--stale-days", "N", "Unchanged for so many days is stale; 90 unless given."), "limit")),
     Command("purge",
-        "limpet purge --origin import --since 7d --dry-run\nlimpet purge --origin 'tool/web_*'\nlimpet undo",
+        "limpet purge --origin import --since 7d --dry-run\nlimpet purge --origin 'tool/web_*'\nlimpet undo\n"
+        "limpet purge --id note_1772445300000 --version 2 --forever",
         "Look with --dry-run first. With --session only what this session wrote goes.",
-        (option("--origin", "WHO", "agent, person, import, tool, tool/NAME or agent/mcp.", required=True),
+        (option("--origin", "WHO", "agent, person, import, tool, tool/NAME or agent/mcp."),
+            option("--id", "ID", "One entry by its id or key, in place of an origin."),
+            number("--version", "N", "One earlier version of it, out of history."),
             "since", "dry_run", "forever")),
 )
 

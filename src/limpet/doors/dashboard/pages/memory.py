@@ -7,22 +7,23 @@ from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.pages.history import steps
 from limpet.doors.dashboard.view import SESSION, DrawnPage, PageRow, View
-from limpet.model import HANDOFF, MEMORY, Entry, Memory, as_handoff, milliseconds
+from limpet.model import HANDOFF, MEMORY, Entry, Memory, as_handoff, as_memory, milliseconds
 from limpet.store import EventQuery
 from limpet.upkeep import paging
 
 
 def memory(view: View) -> DrawnPage:
-    query = view.param("q")
+    query, replaced = view.param("q"), view.param("replaced") == "yes"
     left = 0
     if query.strip():
-        matches = view.run("search_memory", query=query, limit=limits.MEMORY_LIMIT_MAX).matches
-        rows = [_row(view, match.key, match.content, match.pinned, _at(match)) for match in matches]
+        limit = limits.MEMORY_LIMIT_MAX
+        matches = view.run("search_memory", query=query, limit=limit, include_replaced=replaced).matches
+        rows = [_row(view, match) for match in matches]
     else:
-        entries, left = paging.memory(view.context(), limits.LIST_MAX)
+        entries, left = paging.memory(view.context(), limits.LIST_MAX, include_replaced=replaced)
         page = view.number("page") or 0
         visible = entries[page * limits.DASHBOARD_PAGE :][: limits.DASHBOARD_PAGE]
-        rows = [_row(view, entry.key, entry.content, entry.pinned, entry.updated_at) for entry in visible]
+        rows = [_row(view, as_memory(entry)) for entry in visible]
         left += max(0, len(entries) - (page + 1) * limits.DASHBOARD_PAGE)
     page = view.number("page") or 0
     older = view.with_query(page=page + 1) if left and rows and not query else None
@@ -30,6 +31,12 @@ def memory(view: View) -> DrawnPage:
         "form",
         el("label", "Text", class_="unseen", for_="q"),
         html.field(query, type="search", name="q", id="q", placeholder="Text or key"),
+        el(
+            "span",
+            el("input", type="checkbox", name="replaced", value="yes", id="replaced", checked=replaced),
+            el("label", "replaced and expired too", for_="replaced"),
+            class_="check",
+        ),
         el("button", "Show", class_="plain"),
         action=view.link("/memory"),
         method="get",
@@ -53,19 +60,22 @@ def _at(memory_: Memory) -> int:
     return milliseconds(memory_.updated_at.isoformat())
 
 
-def _row(view: View, key: str, content: str, pinned: bool, at: int) -> Html:
-    pin = ("unpin_memory", "Unpin") if pinned else ("pin_memory", "Pin")
+def _row(view: View, entry: Memory) -> Html:
+    key = entry.key
+    pin = ("unpin_memory", "Unpin") if entry.pinned else ("pin_memory", "Pin")
     return el(
         "li",
         el(
             "div",
-            parts.state("pinned") if pinned else None,
+            parts.state("pinned") if entry.pinned else None,
+            parts.validity(view, entry.validity),
             el("a", el("strong", parts.clip(key, 90)), href=view.link("/remembered", key=key), data_open=True),
-            el("span", parts.when(at, view.now), class_="dim"),
+            el("span", parts.when(_at(entry), view.now), class_="dim"),
             parts.button(view, "pin_memory", *pin, key=key),
+            parts.button(view, "delete_memory", "delete_memory", "Delete", key=key),
             class_="meta",
         ),
-        el("pre", parts.clip(content), class_="text"),
+        el("pre", parts.clip(entry.content), class_="text"),
         class_="item",
         data_item=True,
         tabindex=-1,
@@ -82,6 +92,7 @@ def _new(view: View) -> Html:
         html.field("", id="new-key", name="key", required=True),
         el("label", "Text", for_="new"),
         html.area("", id="new", name="content", rows=5, required=True),
+        parts.life_fields("new"),
         el("button", "Remember"),
         class_="stack",
     )
@@ -97,10 +108,14 @@ def remembered(view: View) -> DrawnPage:
         parts.heading(
             parts.clip(entry.key, 120),
             parts.button(view, "pin_memory", *pin, key=entry.key, class_="plain"),
+            parts.button(
+                view, "delete_memory", "delete_memory", "Delete", key=entry.key, class_="plain danger", back="/memory"
+            ),
             sub=html.many(parts.state("pinned") if entry.pinned else None, " ", parts.when(_at(entry), view.now)),
         ),
+        el("div", parts.validity(view, entry.validity), parts.uses(view, MEMORY, entry.key), class_="meta"),
         el("pre", entry.content, class_="text big"),
-        _edit(view, "write_memory", "write_memory", entry.content, key=entry.key),
+        _edit(view, "write_memory", "write_memory", entry.content, key=entry.key, expected_version=str(entry.version)),
         parts.panel("History", steps(view, events)),
     )
     return DrawnPage(parts.clip(entry.key, 60), main, "/memory")

@@ -88,7 +88,7 @@ def _filters(view: View, query: str, session: str, tag: str, done: bool) -> Html
 
 
 def _row(view: View, note: Note) -> Html:
-    head = [parts.state("done") if note.done else None, parts.tags(view, note.tags)]
+    head = [_state(view, note), parts.tags(view, note.tags)]
     meta = [
         el("a", parts.when(milliseconds_of(note), view.now), href=view.link("/note", id=note.id), data_open=True),
         " · ",
@@ -109,6 +109,11 @@ def _row(view: View, note: Note) -> Html:
         data_item=True,
         tabindex=-1,
     )
+
+
+def _state(view: View, note: Note) -> Html:
+    done = note.done and note.validity.replaced_by is None
+    return html.many(parts.state("done") if done else None, parts.validity(view, note.validity))
 
 
 def milliseconds_of(note: Note) -> int:
@@ -140,6 +145,7 @@ def _add(view: View, session: str) -> Html:
         html.area("", id="new", name="content", rows=4, required=True, maxlength=view.hold.bounds.note_max_chars),
         el("label", "Tags, with commas", for_="new-tags"),
         html.field("", id="new-tags", name="tags"),
+        parts.life_fields("new"),
         el("button", "Keep"),
         class_="stack",
         session=session or SESSION,
@@ -159,7 +165,13 @@ def note(view: View) -> DrawnPage:
                 el("code", entry.key), " · ", el("a", entry.session, href=view.link("/session", id=entry.session))
             ),
         ),
-        el("div", parts.state("done") if entry.done else None, parts.tags(view, entry.tags), class_="meta"),
+        el(
+            "div",
+            _state(view, as_note(entry)),
+            parts.tags(view, entry.tags),
+            parts.uses(view, NOTE, entry.key),
+            class_="meta",
+        ),
         el("pre", entry.content, class_="text big"),
         _edit(view, entry),
         parts.panel("History", steps(view, events)),

@@ -1,0 +1,129 @@
+"""Words of correction in twelve languages, by what they do. Commas separate them; a cue may be several words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+HEADING = "heading"  # "correction:"
+CHANGE = "change"  # "now", "switched to"
+BEFORE = "before"  # a contrast that stands before the old value: "not 14"
+AFTER = "after"  # … after it: "14 の代わりに"
+BESIDE = "beside"  # … on either side: "no longer"
+ADDITION = "addition"  # "also": no correction
+REASON = "reason"  # "because": what follows is not the fact
+
+CUES: Mapping[str, Mapping[str, str]] = {
+    "English": {
+        HEADING: "correction, corrected, i was wrong, that was wrong, was wrong, is wrong, is outdated, "
+        "out of date, erratum",
+        CHANGE: "now, from now on, as of today, changed to, has changed to, switched to, moved to, "
+        "migrated to, upgraded to, updated to, replaced by, replaced with, renamed to, became, "
+        "is being replaced by, turned out to be, actually, in fact, these days",
+        BEFORE: "not, instead of, rather than, in place of, no longer, from, used to be, previously, "
+        "formerly, replaces, replaced, and not",
+        BESIDE: "no longer, any more, anymore, is gone, was dropped, deprecated",
+        ADDITION: "also, too, as well, in addition, additionally, besides, another",
+        REASON: "because, since, after, due to, so that, as the, which",
+    },
+    "German": {
+        HEADING: "korrektur, berichtigung, richtigstellung, war falsch, ist falsch, stimmt nicht mehr, ist veraltet",
+        CHANGE: "jetzt, nun, ab jetzt, ab sofort, inzwischen, mittlerweile, neuerdings, umgestellt auf, "
+        "gewechselt zu, gewechselt auf, geändert auf, ersetzt durch, abgelöst durch, "
+        "umgezogen nach, umbenannt in, tatsächlich, seit heute",
+        BEFORE: "nicht, nicht mehr, statt, anstatt, anstelle von, und nicht, früher, vorher, bisher, von",
+        BESIDE: "nicht mehr, entfällt, abgeschafft",
+        ADDITION: "auch, zusätzlich, außerdem, ebenfalls, daneben, weiterer, weitere, weiteres",
+        REASON: "weil, da, denn, nach, seit, wegen, damit",
+    },
+    "Spanish": {
+        HEADING: "corrección, corregido, era incorrecto, es incorrecto, estaba mal, fe de erratas",
+        CHANGE: "ahora, desde ahora, a partir de ahora, a partir de hoy, actualmente, cambió a, "
+        "cambiado a, ha pasado a, pasó a, pasamos a, migramos a, migrado a, reemplazado por, "
+        "sustituido por, actualizado a, en realidad",
+        BEFORE: "no, ya no, en vez de, en lugar de, y no, antes, anteriormente, de",
+        BESIDE: "ya no, dejó de, dejamos de",
+        ADDITION: "también, además, asimismo, otro, otra",
+        REASON: "porque, ya que, desde que, tras, debido a, para que",
+    },
+    "French": {
+        HEADING: "correction, rectification, rectificatif, c'était faux, était faux, est faux",
+        CHANGE: "maintenant, désormais, dorénavant, à présent, à partir de maintenant, passé à, passe à, "
+        "passée à, est passé à, migré vers, remplacé par, remplacée par, changé pour, en fait",
+        BEFORE: "pas, et non, au lieu de, plutôt que, à la place de, avant, auparavant",
+        BESIDE: "ne plus, n'est plus, plus utilisé, abandonné",
+        ADDITION: "aussi, également, en plus, de plus, en outre, autre",
+        REASON: "parce que, car, depuis que, après, à cause de, afin de",
+    },
+    "Portuguese": {
+        HEADING: "correção, corrigido, estava errado, está errado, errata",
+        CHANGE: "agora, a partir de agora, a partir de hoje, atualmente, mudou para, mudamos para, "
+        "passou para, passou a, passamos a, migramos para, substituído por, substituída por, "
+        "atualizado para, na verdade",
+        BEFORE: "não, já não, não mais, em vez de, ao invés de, no lugar de, e não, antes, anteriormente",
+        BESIDE: "já não, não mais, deixou de",
+        ADDITION: "também, além disso, adicionalmente, outro, outra",
+        REASON: "porque, pois, já que, desde que, após, devido a",
+    },
+    "Russian": {
+        HEADING: "исправление, поправка, уточнение, было неверно, неверно, ошибка была",
+        CHANGE: "теперь, сейчас, отныне, перешли на, переехали на, заменён на, "
+        "заменен на, изменён на, изменен на, обновлён до, обновлен до, стал, стала, стало, "
+        "на самом деле",
+        BEFORE: "не, а не, и не, вместо, раньше, прежде",  # noqa: RUF001 - Russian
+        BESIDE: "больше не, уже не, отменён, отменен",
+        ADDITION: "также, тоже, ещё, еще, кроме того, дополнительно",
+        REASON: "потому что, так как, поскольку, после, из-за, чтобы",
+    },
+    "Indonesian": {
+        HEADING: "koreksi, ralat, perbaikan, salah, keliru",
+        CHANGE: "sekarang, kini, mulai sekarang, mulai hari ini, pindah ke, beralih ke, berubah menjadi, "
+        "diubah menjadi, diganti dengan, diganti menjadi, diperbarui ke, ternyata",
+        BEFORE: "bukan, bukan lagi, tidak lagi, alih-alih, daripada, dan bukan, sebelumnya, dari",
+        BESIDE: "tidak lagi, bukan lagi, tak lagi",
+        ADDITION: "juga, selain itu, tambahan, lain",
+        REASON: "karena, sejak, setelah, sebab, agar",
+    },
+    "Arabic": {
+        HEADING: "تصحيح, تصويب, كان خطأ, كان خاطئا",
+        CHANGE: "الآن, حاليا, من الآن, منذ اليوم, أصبح, أصبحت, انتقلنا إلى, تغير إلى, استبدل ب, "
+        "تم تغييره إلى, في الواقع",
+        BEFORE: "وليس, ليس, لا, بدلا من, عوضا عن, سابقا, من",
+        BESIDE: "لم يعد, لم تعد, لم نعد",
+        ADDITION: "أيضا, كذلك, بالإضافة",
+        REASON: "لأن, بسبب, بعد, منذ",
+    },
+    "Hindi": {
+        HEADING: "सुधार, संशोधन, शुद्धि, गलत था, ग़लत था",
+        CHANGE: "अब, अब से, आज से, बदलकर, बदल कर, बदल गया, असल में, दरअसल",
+        AFTER: "की जगह, के बजाय, के बदले, नहीं, से बदलकर",
+        BESIDE: "अब नहीं, नहीं रहा, नहीं रही",
+        ADDITION: "भी, साथ ही, इसके अलावा",
+        REASON: "क्योंकि, चूँकि, के बाद, के कारण",
+    },
+    "Bengali": {
+        HEADING: "সংশোধন, সংশোধনী, ভুল ছিল",
+        CHANGE: "এখন, এখন থেকে, আজ থেকে, বদলে গেছে, পরিবর্তিত হয়ে, আসলে",
+        AFTER: "এর পরিবর্তে, পরিবর্তে, এর বদলে, বদলে, নয়, এর জায়গায়",
+        BESIDE: "আর নয়, আর না",
+        ADDITION: "ও, এছাড়া, পাশাপাশি",
+        REASON: "কারণ, যেহেতু, পরে",
+    },
+    "Chinese": {
+        HEADING: "更正, 纠正, 糾正, 勘误, 之前说错, 有误",
+        CHANGE: "现在, 現在, 从现在起, 目前, 如今, 改为, 改為, 改成, 改用, 换成, 換成, 迁移到, 遷移到, "
+        "升级到, 升級到, 更新为, 更新為, 其实, 实际上",
+        BEFORE: "而不是, 不是, 不再是, 不再, 代替, 取代, 从, 從, 原来是, 之前是",
+        BESIDE: "已弃用, 已停用",
+        ADDITION: "也, 还有, 還有, 另外, 此外",
+        REASON: "因为, 因為, 由于, 由於, 之后",
+    },
+    "Japanese": {
+        HEADING: "訂正, 修正, 間違い, 誤り",
+        CHANGE: "今は, 現在は, これからは, 今後は, に変更, へ変更, に切り替え, へ移行, に移行, "
+        "になりました, に更新, 実は, 実際には",
+        AFTER: "ではなく, の代わりに, に代わって, から",
+        BESIDE: "もはや, はもう",
+        ADDITION: "も, さらに, また, 加えて",
+        REASON: "なぜなら, のため, ので",
+    },
+}

@@ -1,0 +1,353 @@
+"""Whether a text plainly corrects another: the same subject, another value, and words that say so.
+
+Two texts are laid beside each other, word by word. A correction shares the subject and differs in one place, the value;
+two texts that differ in two places ("staging … 16", "production … 14") are about two things. The words of correction
+are those of twelve languages. They come in classes: a heading ("correction:"), a change ("now", "switched to"), and a
+contrast, beside which the old value stands ("not 14", "14 की जगह"). A word of addition ("also") speaks against.
+
+Nothing is hidden by this: the answer to a write names what it seems to correct, and the writer decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from difflib import SequenceMatcher
+from functools import lru_cache
+
+from limpet import limits, prompts
+from limpet.catalogue.operation import Context, Json
+from limpet.memory.correction_words import ADDITION, AFTER, BEFORE, BESIDE, CHANGE, CUES, HEADING, REASON
+from limpet.model import MEMORY, NOTE, Entry, EntryName, moment, trusted
+from limpet.record import NamedTuple
+from limpet.store import Listing, Words
+from limpet.text import words as analyse
+
+MARK = "\0change"  # stands in a text where a word of change was
+NEAR = 3  # words beside a contrast among which the old value stands
+SENTENCE_WORDS = 60  # of a sentence that is compared; longer ones are no plain facts
+SENTENCES = 12  # of a text that are compared
+SUBJECT = 0.6  # of what is not the value that both must share
+SHARED = 0.35  # of the older text that both must share
+WEAK, STRONG = 0.3, 0.8  # weights: of a short word, and of words that make a value
+ASIDE = 0.9  # weight of words that a change may add without a heading or a contrast
+PLAIN = 0.75  # of two texts without words of correction that must be shared for the newer to go first
+_SENTENCE_END = re.compile("(?<=[.!?\u3002\uff01\uff1f\u0964])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+|;\\s+")
+_LONG_WORD = 4  # letters; shorter words are mostly articles and the like, in many languages
+
+
+class _Reading(NamedTuple):
+    """A sentence as it is compared: its terms in order, and which classes of cues it has."""
+
+    terms: tuple[str, ...]  # without cues; MARK where one of change was
+    weights: Mapping[str, float]
+    cues: frozenset[str]
+    contrasted: frozenset[int]  # places of terms beside a contrast, where an old value stands
+    beside: frozenset[int]  # places before a contrast that may also follow the old value
+    contrasts: frozenset[int]  # places of the words of a contrast among the terms
+    reason_at: int  # from which term on a reason follows
+
+
+class _Difference(NamedTuple):
+    shared: float  # weight of what both have
+    total: float  # weight of the older text
+    lost: float  # weight of its values that the newer says differently
+    slots: int  # places of such values
+    changed: bool  # whether the newer has another value there
+    first: bool  # whether the first of them begins the text: that is its subject rather than its value
+    added: float  # weight of what the newer adds
+    removed: frozenset[str]  # terms of the slots
+    shared_figures: bool  # whether a figure outside of the slots is the same
+
+
+# --- cues -------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache
+def _cues() -> Mapping[str, tuple[tuple[tuple[str, ...], str], ...]]:
+    """Cues as words, longest first, by their first word."""
+    by_first: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    for classes in CUES.values():
+        for kind, cues in classes.items():
+            for cue in cues.split(","):
+                tokens = tuple(_tokens(cue))
+                by_first.setdefault(tokens[0], []).append((tokens, kind))
+    return {first: tuple(sorted(cues, key=lambda cue: -len(cue[0]))) for first, cues in by_first.items()}
+
+
+def _tokens(text: str) -> list[str]:
+    return analyse.whole_words(analyse.fold(text))
+
+
+def _cue_at(tokens: Sequence[str], at: int) -> tuple[int, frozenset[str]]:
+    """How many words the longest cue at this place has, and its classes; 0 when there is none."""
+    length = 0
+    kinds: set[str] = set()
+    for cue, kind in _cues().get(tokens[at], ()):
+        if len(cue) < length:
+            break
+        if tuple(tokens[at : at + len(cue)]) == cue:
+            length = len(cue)
+            kinds.add(kind)
+    return length, frozenset(kinds)
+
+
+@lru_cache(512)  # the same few entries are compared with every correction
+def _read(sentence: str) -> _Reading:
+    tokens = _tokens(sentence)[:SENTENCE_WORDS]
+    terms: list[str] = []
+    cues: set[str] = set()
+    contrasted: set[int] = set()
+    beside: set[int] = set()
+    contrasts: set[int] = set()
+    reason_at = SENTENCE_WORDS
+    at = 0
+    while at < len(tokens):
+        length, kinds = _cue_at(tokens, at)
+        if not length:
+            terms.append(_term(tokens[at]))
+            at += 1
+            continue
+        cues |= kinds
+        kept = 0 if kinds & {HEADING, ADDITION} else 1 if CHANGE in kinds else length
+        if kinds & {BEFORE, BESIDE}:
+            contrasted.update(range(len(terms) + kept, len(terms) + kept + NEAR))
+        if AFTER in kinds:
+            contrasted.update(range(max(0, len(terms) - NEAR), len(terms)))
+        if BESIDE in kinds:
+            beside.update(range(max(0, len(terms) - NEAR), len(terms)))
+        if CHANGE in kinds:
+            terms.append(MARK)
+        elif not kinds & {HEADING, ADDITION}:
+            # "no", "from" and "since" are words like others unless the old value stands beside them.
+            if kinds & {BEFORE, AFTER, BESIDE}:
+                contrasts.update(range(len(terms), len(terms) + length))
+            if REASON in kinds and terms:
+                reason_at = min(reason_at, len(terms))
+            terms += map(_term, tokens[at : at + length])
+        at += length
+    places = map(frozenset, (contrasted, beside, contrasts))
+    return _Reading(tuple(terms), _weights(sentence), frozenset(cues), *places, reason_at)
+
+
+@lru_cache(20_000)
+def _term(word: str) -> str:
+    return str(analyse.terms([word])[0])
+
+
+def _weights(sentence: str) -> dict[str, float]:
+    """How much each term says. Short words are mostly articles and the like, in many languages; a figure, a name with a
+    capital inside a sentence and the last word of one are values, however short."""
+    places = list(analyse.places(sentence))
+    weights: dict[str, float] = {}
+    for number, place in enumerate(places):
+        word = place.group()
+        plain = word.islower() and word.isalpha() and len(word) < _LONG_WORD
+        name = not word.islower() and number > 0 and word.isalpha() and not analyse.is_atom(word)
+        last = number == len(places) - 1 and not analyse.is_atom(word)
+        strong = any(char.isdigit() for char in word) or name or last or (len(word) >= _LONG_WORD and not plain)
+        for folded in _tokens(word):
+            term = _term(folded)
+            weights[term] = max(weights.get(term, 0.0), 1.0 if strong else WEAK)
+    return weights
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for number, sentence in enumerate(part for part in _SENTENCE_END.split(text) if part and part.strip()):
+        if number == SENTENCES:
+            return
+        yield sentence.strip()
+
+
+# --- comparing --------------------------------------------------------------------------------------------------------
+
+
+def corrects(newer: str, older: str, shared_key: float = 0.0) -> bool:
+    """Whether one sentence of the newer text plainly corrects one of the older. `shared_key` is the weight of words
+    that the keys of both share."""
+    every = [_read(sentence) for sentence in _sentences(newer)]
+    heading = any(HEADING in reading.cues for reading in every)
+    if not any(_may_correct(reading) for reading in every):
+        return False
+    old = [_read(sentence) for sentence in _sentences(older)]
+    return any(
+        _corrects(new, before, heading, shared_key) for new in every if new.terms for before in old if before.terms
+    )
+
+
+def _may_correct(reading: _Reading) -> bool:
+    return bool(reading.cues & {HEADING, CHANGE, BEFORE, AFTER, BESIDE})
+
+
+def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float) -> bool:
+    contrast = _old_value(new, old)
+    if not (heading or contrast or CHANGE in new.cues) or (ADDITION in new.cues and not contrast):
+        return False
+    sure = heading or bool(contrast)
+    dropped = contrast | new.contrasts if contrast else frozenset()
+    terms = tuple(term for at, term in enumerate(new.terms) if at not in dropped)
+    difference = _compare(terms if sure else terms[: new.reason_at], new.weights, old)
+    if not difference.changed or not _same_subject(difference, shared_key):
+        return False
+    if sure:
+        return difference.slots <= 1 or any(new.terms[at] in difference.removed for at in contrast)
+    plain = difference.slots <= 1 and difference.added <= ASIDE
+    figures = any(term.isdigit() for term in difference.removed)
+    return plain and not difference.first and (figures or not difference.shared_figures)
+
+
+def _same_subject(difference: _Difference, shared_key: float) -> bool:
+    shared = difference.shared + shared_key
+    rest = difference.total - difference.lost + shared_key
+    return shared >= STRONG and shared >= SUBJECT * rest and shared >= SHARED * (difference.total + shared_key)
+
+
+def _old_value(new: _Reading, old: _Reading) -> frozenset[int]:
+    """Where the newer text names a value of the older beside a contrast. Without that the new value takes its place."""
+    for places in (new.contrasted, new.beside):
+        named = {at for at in places if at < len(new.terms) and old.weights.get(new.terms[at], 0.0) >= STRONG}
+        if named:
+            return frozenset(named)
+    return frozenset()
+
+
+def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) -> _Difference:
+    shared = lost = added = 0.0
+    slots = 0
+    changed = first = shared_figures = False
+    removed: set[str] = set()
+    for what, a, b, c, d in SequenceMatcher(None, old.terms, newer, autojunk=False).get_opcodes():
+        before, after = old.terms[a:b], newer[c:d]
+        weighs, gained = _sum(before, old.weights), _sum(after, weights)
+        if what == "equal":
+            shared += weighs
+            shared_figures = shared_figures or any(term.isdigit() for term in before)
+        elif what == "insert":
+            added += gained
+        elif MARK in after and gained < STRONG:
+            lost += weighs  # a word of change in place of the verb
+        elif weighs < STRONG:
+            added += gained
+        else:
+            slots += 1
+            lost += weighs
+            removed.update(before)
+            first = first or a == 0
+            changed = changed or gained >= STRONG
+            added += max(0.0, gained - max(weighs, 2.0))
+    # A value that the older lost counts as changed where the newer has one in another place.
+    changed = changed or (slots > 0 and added >= STRONG)
+    return _Difference(
+        shared, _sum(old.terms, old.weights), lost, slots, changed, first, added, frozenset(removed), shared_figures
+    )
+
+
+def _sum(terms: Sequence[str], weights: Mapping[str, float]) -> float:
+    return sum(weights.get(term, 0.0) for term in terms)
+
+
+# --- what a write corrects --------------------------------------------------------------------------------------------
+
+
+def proposed(ctx: Context, kind: str, text: str, own: str | None = None) -> EntryName | None:
+    """The open note or memory that a new text plainly corrects: the newest of those that it does.
+
+    It costs a search, so texts without words of correction are not looked at further.
+    """
+    readings = [_read(sentence) for sentence in _sentences(text)]
+    if not any(map(_may_correct, readings)):
+        return None
+    longest = sorted(
+        {term for reading in readings for term in reading.terms if reading.weights.get(term, 0) >= STRONG}, key=len
+    )
+    if not longest:
+        return None
+    query = Words(tuple((word,) for word in longest[: -limits.CORRECTION_WORDS - 1 : -1]), every=False)
+    listing = Listing((NOTE, MEMORY), limit=limits.CORRECTIONS_COMPARED, now=ctx.now)
+    corrected = [
+        entry
+        for entry in ctx.store.entries.matching(ctx.scope, listing, query)
+        if (entry.kind, entry.key) != (kind, own)
+        and trusted(entry.origin)
+        and len(entry.content) <= limits.NOTE_MAX_CHARS
+        and corrects(text, entry.content, _shared_key(own, entry))
+    ]
+    newest = max(corrected, key=lambda entry: (entry.updated_at, entry.key), default=None)
+    return None if newest is None else EntryName(newest.kind, newest.key)
+
+
+def since(ctx: Context, text: str, written_at: datetime) -> list[Entry]:
+    """Notes and memory that were written later and plainly correct a sentence of the text, the newest first."""
+    listing = Listing((NOTE, MEMORY), limit=limits.CORRECTIONS_COMPARED, now=ctx.now)
+    return [
+        entry
+        for entry in ctx.store.entries.list(ctx.scope, listing).entries
+        if moment(entry.updated_at) > written_at
+        and trusted(entry.origin)
+        and len(entry.content) <= limits.CORRECTION_CHARS
+        and corrects(entry.content, text)
+    ][: limits.CORRECTIONS_NAMED]
+
+
+def _shared_key(own: str | None, entry: Entry) -> float:
+    """The weight of words that two keys of memory share."""
+    if own is None or entry.kind != MEMORY:
+        return 0.0
+    weights = _weights(entry.key)
+    return _sum([term for term in {_term(token) for token in _tokens(own)} if term in weights], weights)
+
+
+def proposal_json(corrected: EntryName | None, replaced: EntryName | None) -> Json:
+    """What an answer says of the entry that a text seems to correct, or has replaced."""
+    if replaced is not None:
+        return {"replaced": replaced.key}
+    if corrected is None:
+        return {}
+    return {"corrects": corrected.key, "hint": prompts.prompt("corrects").format(id=corrected.key)}
+
+
+# --- the newer before the older ---------------------------------------------------------------------------------------
+
+
+def supersedes(newer: str, older: str, asked: frozenset[str] = frozenset()) -> bool:
+    """Whether the newer of two texts says something else about the same. `asked` are terms of a question: who asks for
+    the older value itself wants that text."""
+    if max(len(newer), len(older)) > limits.NOTE_MAX_CHARS or newer == older:
+        return False
+    if corrects(newer, older):
+        return True
+    first, second = next(_sentences(newer), ""), next(_sentences(older), "")
+    new, old = _read(first), _read(second)
+    if ADDITION in new.cues or not new.terms or not old.terms:
+        return False
+    difference = _compare(new.terms, new.weights, old)
+    if difference.removed & asked or difference.first:
+        return False
+    same = difference.slots == 1 and difference.changed and difference.added <= ASIDE
+    return same and difference.shared >= PLAIN * difference.total
+
+
+def newest_first(entries: Sequence[Entry], query: str = "") -> list[Entry]:
+    """The entries in their order, except that of two about the same the newer one comes first."""
+    order = in_order([(entry.content, entry.updated_at) for entry in entries], query)
+    return [entries[at] for at in order]
+
+
+def in_order(texts: Sequence[tuple[str, int]], query: str = "") -> list[int]:
+    """The order of texts with their times, by index: as they are, but the newer of two about the same goes first."""
+    asked = frozenset(map(_term, _tokens(query)))
+    bags = [frozenset(map(_term, _tokens(text[: limits.NOTE_MAX_CHARS]))) for text, _ in texts]
+    order = list(range(len(texts)))
+    for place in range(1, len(order)):
+        newer = order[place]
+        above = (
+            at
+            for at in range(place)
+            if texts[order[at]][1] < texts[newer][1]
+            and 2 * len(bags[order[at]] & bags[newer]) >= len(bags[order[at]])
+            and supersedes(texts[newer][0], texts[order[at]][0], asked)
+        )
+        if (first := next(above, None)) is not None:
+            order.insert(first, order.pop(place))
+    return order
