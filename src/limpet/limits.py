@@ -197,3 +197,4 @@ RECALL_SNIPPET_WORDS = 60  # of one match: enough to see whether it is worth rea
 RECALL_POOL = 80  # candidates of one question; more find next to nothing and cost time
 RECALL_COMMON = 1_200  # positions of a word that are followed, some 0.3 ms; a more common word says little
 VECTORS_CATCH_UP = 5_000  # texts that one recall may embed before it answers: one to five seconds, once
+INSTRUCTIONS_TOKENS = 155  # of the core profile, as estimated: they are paid for in every request

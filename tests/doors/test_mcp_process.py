@@ -256,7 +256,7 @@ def test_the_handoff_can_be_left_to_a_clients_hooks(store: str, options: list[st
 
     with limpet.open(store) as hold:
         hold.session("earlier").handoff.write("Casts come next.")
-    command = [sys.executable, "-m", "limpet", "mcp", *trusted(store), *options]
+    command = [sys.executable, "-m", "limpet", "mcp", *trusted(store), "--structured", *options]
     asked = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     with Lines(command) as lines:
         told = lines.ask("initialize", asked)["instructions"]

@@ -33,7 +33,7 @@ _KEY = Param("key", required=True)
 _CONTENT = Param("content", required=True)
 _NOTE_CONTENT = Param("content", required=True, bound="note_max_chars")
 _THIS_SESSION = Param("this_session", "boolean", everywhere=False)
-_EXPECTED_VERSION = Param("expected_version", "integer")
+_EXPECTED_VERSION = Param("expected_version", "integer", everywhere=False)
 _TAGS = Param("tags", "strings")
 _NOTE_TAGS = Param("tags", "strings", bound="note_max_tags")
 _VERSION = Param("version", "integer", required=True)
@@ -117,10 +117,10 @@ ROWS = (
     Operation("update_note", "memory.notes:update_note", "memory.notes:updated_json", "memory.notes:updated_text",
         params=(_NOTE_ID, Param("content", bound="note_max_chars"), _NOTE_TAGS, Param("done", "boolean")),
         result={**_NOTE, "note": "object"},
-        level=WRITE, guidance="notes", commands=("note update",), idempotent=True),
+        level=WRITE, profiles=CORE, guidance="notes", commands=("note update",), idempotent=True),
     Operation("delete_note", "memory.notes:delete_note", "memory.notes:written_json", "memory.notes:deleted_text",
         params=(_NOTE_ID,), result=_NOTE,
-        level=WRITE, guidance="notes", commands=("note delete",), destructive=True, frees=True),
+        level=WRITE, profiles=CORE, guidance="notes", commands=("note delete",), destructive=True, frees=True),
     Operation("list_tags", "memory.notes:list_tags", "memory.notes:tags_json", "memory.notes:tags_text",
         params=(_THIS_SESSION,), result={"tags": "array", "tag_count": "integer", "total_notes": "integer"},
         level=READ, guidance="notes", commands=("tags",), every_session=True),
@@ -260,13 +260,14 @@ ROWS = (
         commands=("journal rotate",), in_session=False, idempotent=True, in_folder=True),
     # --- recall -------------------------------------------------------------------------------------------------------
     Operation("recall", "recall.recall:recall", "recall.recall:recalled_json", "recall.recall:recalled_text",
-        params=(Param("query", required=True), Param("kinds", "strings"), _TAGS, Param("session"), Param("since"),
-            Param("until"), Param("key_prefix"), Param("include_done", "boolean"),
+        params=(Param("query", required=True), Param("kinds", "strings"), Param("tags", "strings", everywhere=False),
+            Param("session", everywhere=False), Param("since"), Param("until", everywhere=False),
+            Param("key_prefix", everywhere=False), Param("include_done", "boolean", everywhere=False),
             Param("limit", "integer", low=1, high=limits.RECALL_LIMIT_MAX, clamp=True),
-            Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST)),
+            Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST, everywhere=False)),
         result={"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?",
             "not_searched": "object?", "hint": "string?"},
-        level=READ, profiles=CODING, guidance="recall", commands=("recall",), in_session=False, with_window=True),
+        level=READ, profiles=CORE, guidance="recall", commands=("recall",), in_session=False, with_window=True),
     # --- tasks --------------------------------------------------------------------------------------------------------
     Operation("begin_task", "session.tasks:begin_task", "catalogue.operation:fields_json", "session.tasks:begun_text",
         params=(Param("description", required=True),), result={"task_id": "string", "depth": "integer"},
