@@ -36,7 +36,8 @@ import mcp.server
 from limpet import wiring
 from limpet.doors.http import server
 with wiring.open(sys.argv[1]) as hold:
-    server.serve(hold, sys.argv[2], server.Offer(sys.argv[4] or None, structured=True), session=sys.argv[3] or None, port=0,
+    offer = server.Offer(sys.argv[4] or None, structured=True)
+    server.serve(hold, sys.argv[2], offer, session=sys.argv[3] or None, port=0,
                  on_ready=lambda url: print(url, flush=True))
 """
 
@@ -132,7 +133,7 @@ class Lines:
         """What a tool answers, as values."""
         result = self.ask("tools/call", {"name": tool, "arguments": arguments})
         assert not result.get("isError"), result
-        answer: Reply = result["structuredContent"]
+        answer: Reply = result.get("structuredContent", {})  # earlier revisions have none
         return answer
 
     def text(self, tool: str, **arguments: object) -> str:

@@ -262,6 +262,6 @@ def test_the_handoff_can_be_left_to_a_clients_hooks(store: str, options: list[st
         told = lines.ask("initialize", asked)["instructions"]
         first = lines.ask("tools/call", {"name": "read_notepad", "arguments": {}})
     assert ("Casts come next." in told) == (not options)
-    assert "notepad" in told
+    assert "Notepad" in told
     # No hook gave it to this session (they may not run in a folder below the project's), so a result carries it.
     assert "Casts come next." in first["structuredContent"]["context"]

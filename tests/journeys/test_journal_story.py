@@ -5,7 +5,6 @@ Monday's agent decides and stops. A person edits the file meanwhile. Tuesday's a
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess

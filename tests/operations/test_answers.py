@@ -22,7 +22,9 @@ def read(hold: Limpet, name: str, **arguments: Any) -> str:
 
 
 def test_one_line_for_each_note_and_one_for_the_count(hold: Limpet, clock: Clock) -> None:
-    assert read(hold, "add_note", content="Casts need lookahead", tags=["parser", "Casts"]) == "n2 kept; 1 note, 2 tags."
+    assert (
+        read(hold, "add_note", content="Casts need lookahead", tags=["parser", "Casts"]) == "n2 kept; 1 note, 2 tags."
+    )
     clock.pass_by(3 * DAY_MS)
     read(hold, "add_note", content="Totals are\nin cents")
     clock.pass_by(5 * HOUR_MS)

@@ -337,7 +337,7 @@ class Surface:
         named = arguments.get("session_id")
         session = named if isinstance(named, str) and named else self._session_of(params, client)
         try:
-            if session == named and operation.name not in self._begin:
+            if session is not None and session == named and operation.name not in self._begin:
                 self._check_session(operation, session, params, client)
             first = None if session in client.greeted else self._greeting(operation.name, session, client)
             masking = Masking()
