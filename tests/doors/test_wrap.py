@@ -105,7 +105,8 @@ def test_small_results_are_equal_to_those_of_the_upstream(client: Lines) -> None
             assert ask(client, tool, **arguments) == ask(direct, tool, **arguments)
         theirs = direct.ask("tools/list")["tools"]
         ours = client.ask("tools/list")["tools"]
-    assert ours[: len(theirs)] == theirs
+    plain = [{name: part for name, part in tool.items() if name != "outputSchema"} for tool in theirs]
+    assert ours[: len(theirs)] == plain
     assert [tool["name"] for tool in ours[len(theirs) :]] == ["read_output", "list_outputs"]
     assert all(tool["inputSchema"]["type"] == "object" and tool["description"] for tool in ours[len(theirs) :])
 

@@ -105,7 +105,7 @@ def test_recall_gives_a_line_a_hit(hold: Limpet, clock: Clock) -> None:
 
 def test_what_a_call_masked_is_told(hold: Limpet) -> None:
     answer = read(hold, "add_note", content="the key is ghp_abcdefghijklmnopqrstuvwxyz0123456789")
-    assert "1 masked (github-token)" in answer
+    assert "1 secret (github-token): Stored masked." in answer
 
 
 def test_a_duplicate_is_named_by_its_short_id(hold: Limpet) -> None:

@@ -7,6 +7,7 @@ To add an operation: a row here, functions where the row points, and its words i
 what does it, what renders the value as JSON for programs, and what renders it as short text for models.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -429,6 +430,8 @@ OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation i
 ALIASES: Mapping[str, str] = {alias: operation.name for operation in ROWS for alias in operation.aliases}
 _BY_PLACE = {operation.run: operation for operation in ROWS}
 COMMANDS: Mapping[str, Operation] = {words: operation for operation in ROWS for words in operation.commands}
+_TOOL_NAMES = frozenset(name for name in OPERATIONS if "_" in name)  # the others are also words
+_COMMANDS_FOR = {'agent_state with action "keys"': "state keys"}  # of operations that several commands call
 WITH_WINDOW = tuple(operation.name for operation in ROWS if operation.with_window)
 
 
@@ -457,6 +460,25 @@ def guidance(names: Iterable[str]) -> str:
     present = set(names)
     tools = {part: [row.name for row in ROWS if row.guidance == part and row.name in present] for part in GUIDANCE}
     return "\n".join(prompts.guidance(part, its_tools) for part, its_tools in tools.items() if its_tools)
+
+
+def for_agent(text: str, tools: Iterable[str]) -> str:
+    """A message as an agent with these tools reads it: without the sentences about tools that it does not have."""
+    missing = _TOOL_NAMES - set(tools)
+    first, *more = re.split(r"(?<=[.!?]) ", text)
+    return " ".join([first, *(sentence for sentence in more if not missing.intersection(re.findall(r"\w+", sentence)))])
+
+
+def for_people(text: str) -> str:
+    """A message as a person at a terminal reads it: with commands in the place of tools."""
+    for words, command in _COMMANDS_FOR.items():
+        text = text.replace(words, f"`limpet {command}`")
+    return re.sub(r"(?<![\w'\"`])[a-z]+(?:_[a-z]+)+(?![\w'\"`])", _command, text)
+
+
+def _command(name: re.Match[str]) -> str:
+    operation = OPERATIONS.get(name[0])
+    return f"`limpet {operation.commands[0]}`" if operation is not None and operation.commands else name[0]
 
 
 def operation_of(function: Callable[..., Any]) -> Operation:

@@ -147,7 +147,7 @@ def read_handoff(ctx: Context, line: str | None = None, id: str | None = None) -
     name = line_of(ctx, line)
     ofline = [handoff for handoff in _listed(ctx, limits.LIST_MAX, used_too=True) if handoff.line == name]
     if not ofline:
-        advice = "write_session_handoff leaves one; people write `limpet handoff write`."
+        advice = "write_session_handoff leaves one."
         sentences = _sentences((), [handoff for handoff in _listed(ctx, limits.LIST_MAX) if handoff.line != name])
         raise errors.no_entry("handoff for", name, f"{advice} {' '.join(sentences.split())}".rstrip())
     return ReadHandoff(ofline[0], _besides(ctx, ofline[0].id))

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from limpet import clients, errors, settings, wiring
-from limpet.catalogue.table import COMMANDS
+from limpet.catalogue.table import COMMANDS, for_people
 from limpet.doors.cli import render
 from limpet.doors.cli.commands import ACTIVE, READING, Command, Misuse, function
 from limpet.errors import LimpetError, NotFound
@@ -214,7 +214,7 @@ def run(args: list[str], recognised: tuple[Command, dict[str, Any], dict[str, An
 def ended_by(problem: BaseException, *, as_json: bool = False) -> int:
     """Report what stopped a command; its exit code."""
     if isinstance(problem, LimpetError):
-        _report(problem.code, problem.message, as_json)
+        _report(problem.code, for_people(problem.message), as_json)
         return problem.exit_code
     if isinstance(problem, KeyboardInterrupt):
         return INTERRUPTED
