@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,8 @@ import limpet
 from limpet import errors
 from limpet.api import Limpet
 from limpet.catalogue.table import OPERATIONS, PROFILES, SMALL, profile
+from limpet.protocol.jsonrpc import RpcError
+from limpet.protocol.mcp_server import HANDSHAKE, ClientState, Surface
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 UPDATE = os.environ.get("UPDATE_SNAPSHOTS") == "1"
@@ -47,6 +50,8 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.no_sandbox("no more processes"),
     errors.unstorable("content", "a NUL character (U+0000) at position 1"),
     errors.missing("add_note", "content"),
+    errors.not_your_session("main"),
+    errors.no_such_session("mian", "the nearest is 'main'"),
     errors.unknown_argument("add_note", "text", ["content", "tags", "session_id"]),
     errors.unknown_argument("tick", "text", []),
     errors.wrong_type("add_note", "content", 7, "a string"),
@@ -289,3 +294,107 @@ def test_the_context_of_a_session(hold: Limpet) -> None:
     check("context_at_work.md", work.context() + "\n")
     check("instructions.md", hold.instructions("core", "two").text + "\n")
     assert "Casts are next" not in hold.session("three").context()
+
+
+# --- the book: what an agent meets, from its first request to its last error ------------------------------------------
+
+# Calls in an order in which each finds what it needs; a profile skips those it has no tool for.
+TALK: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("add_note", {"content": "Casts break LL(1): they need two tokens of lookahead", "tags": ["grammar", "casts"]}),
+    ("add_note", {"content": "Casts break LL(1): they need two tokens of lookahead", "tags": "grammar"}),
+    ("add_note", {"content": "The lexer is done\nand has tests", "tags": []}),
+    ("search_notes", {"query": "casts"}),
+    ("search_notes", {"query": "lookahead tokens", "limit": "1"}),
+    ("search_notes", {"query": "quince"}),
+    ("list_notes", {"tag": "grammar"}),
+    ("list_tags", {}),
+    ("update_note", {"id": "n4", "done": "true"}),
+    ("update_note", {"id": "n4"}),
+    ("update_note", {"id": "n99", "done": True}),
+    ("delete_note", {"id": "n6"}),
+    ("delete_note", {"id": "note_1"}),
+    ("scratch_note", {"content": "a quick thought"}),
+    ("scratch_note", {"mode": "replace", "content": "tried: lookahead of two"}),
+    ("scratch_note", {"mode": "append"}),
+    ("read_notepad", {}),
+    ("write_notepad", {"content": "# Plan\n- [x] lexer\n- [ ] casts\n"}),
+    ("update_notepad", {"operation": "find_replace", "find": "[ ] casts", "replace": "[x] casts"}),
+    ("update_notepad", {"operation": "find_replace", "find": "[ ] cats", "replace": "x"}),
+    ("write_notepad", {"content": "late", "expected_version": 1}),
+    ("read_notepad", {}),
+    ("read_notepad", {"session_id": "main"}),
+    ("write_memory", {"key": "style", "content": "Small functions, no recursion."}),
+    ("write_memory", {"key": "scratchpad", "content": "x"}),
+    ("write_memory", {"key": "token", "content": "ghp_abcdefghijklmnopqrstuvwxyz0123456789"}),
+    ("search_memory", {"query": "style"}),
+    ("search_memory", {"query": ""}),
+    ("recall", {"query": "what do casts need?"}),
+    ("recall", {"query": "quince"}),
+    ("recall", {"query": "casts", "kinds": ["dreams"]}),
+    ("write_session_handoff", {"content": "Casts work. Next: nested ones."}),
+    ("write_session_handoff", {"content": "Casts work. Next: nested casts."}),
+    ("read_handoff", {}),
+    ("read_handoff", {"id": "nobody's"}),
+    ("list_outputs", {}),
+    ("read_output", {"id": "{output}", "lines": "1-3"}),
+    ("read_output", {"id": "{output}", "match": "line 99 "}),
+    ("read_output", {"id": "{output}", "tokens": 60}),
+    ("read_output", {"id": "000000000000"}),
+    ("agent_state", {"action": "set", "key": "build", "value": {"number": 7}}),
+    ("agent_state", {"action": "get", "key": "build"}),
+    ("agent_state", {"action": "get", "key": "nothing"}),
+    ("agent_state", {"action": "keys"}),
+    ("read_system_prompt", {}),
+    ("edit_system_prompt", {"operation": "append", "content": "Answer in English.\n"}),
+    ("list_skills", {}),
+    ("read_skill", {"name": "deploy"}),
+    ("run_sandbox_code", {"code": "print(2 + 2)\n[1, 2]"}),
+    ("uncompact", {"first": 1}),
+    ("add_note", {}),
+    ("add_note", {"content": "x", "color": "red"}),
+    ("add_note", {"content": "x" * 4_001}),
+    ("add_note", {"content": "x", "tags": [str(number) for number in range(11)]}),
+)
+
+
+def said(surface: Surface, client: ClientState, tool: str, arguments: dict[str, Any]) -> str:
+    params = {"name": tool, "arguments": arguments}
+    revision = HANDSHAKE[-1]
+    try:
+        result = surface.handler("tools/call", params, revision)(params, client, revision)
+    except RpcError as problem:
+        return f"protocol error: {problem.message}"
+    texts = [part["text"] for part in result["content"]]
+    return ("refused: " if result.get("isError") else "") + "\n---\n".join(texts)
+
+
+@pytest.mark.parametrize("name", ["core", "coding", "full"])
+def test_the_book_of_what_an_agent_meets(name: str, tmp_path: Path) -> None:
+    place, big = str(tmp_path / "limpet.db"), "\n".join(f"line {number} of the log" for number in range(400))
+    with limpet.open(place, project="demo", session="zero", folder=str(tmp_path), clock=lambda: NOON) as hold:
+        hold.session().handoff.write("Port the parser. Casts are next.")
+        kept = hold.session().outputs.keep("make", big)
+        assert kept.output is not None
+    with limpet.open(place, project="demo", session="one", folder=str(tmp_path), clock=lambda: NOON) as hold:
+        surface, client = Surface(hold, name), ClientState(revision=HANDSHAKE[-1], since=NOON)
+        asked = {"protocolVersion": HANDSHAKE[-1], "capabilities": {}, "clientInfo": {}}
+        hello = surface.handler("initialize", asked, HANDSHAKE[-1])(asked, client, HANDSHAKE[-1])
+        tools = surface.handler("tools/list", {}, HANDSHAKE[-1])({}, client, HANDSHAKE[-1])["tools"]
+        pages = [f"# Instructions\n\n{hello['instructions']}", "# Tools"]
+        for tool in tools:
+            params = {key: part.get("description", "") for key, part in tool["inputSchema"]["properties"].items()}
+            listed = "".join(f"\n  {key}: {words}" if words else f"\n  {key}" for key, words in params.items())
+            pages.append(f"{tool['name']}: {tool['description']}{listed}")
+        names = {tool["name"] for tool in tools}
+        pages += [f"# A result that was too big\n\n{kept.text}"] if "read_output" in names else []
+        pages.append("# Calls and answers")
+        for tool, arguments in (*TALK, ("no_such_tool", {})):
+            if tool in names or tool == "no_such_tool":
+                filled = {key: kept.output.id if value == "{output}" else value for key, value in arguments.items()}
+                written = json.dumps(filled, ensure_ascii=False)
+                call = f"> {tool} {written if len(written) < 200 else written[:199] + '…'}"
+                pages.append(f"{call}\n{said(surface, client, tool, filled)}")
+    text = re.sub(r"[0-9a-f]{12}(?=[ \"(])", "3f9a1c2b77e0", "\n\n".join(pages)) + "\n"
+    others = {tool for tool in OPERATIONS if "_" in tool} - names - {"begin_session"}
+    assert [line for line in text.split("\n") if others & set(re.findall(r"\w+", line))] == []
+    check(f"book_{name}.md", text)

@@ -258,10 +258,12 @@ bad_slice = BadInput.says("{why}")
 
 # --- things that do not exist, or changed in the meantime -------------------------------------------------------------
 
-no_note = NotFound.says("there is no note {id!r}. list_notes and search_notes give the ids that exist.")
+no_note = NotFound.says("there is no note {id!r}. search_notes gives the ids that exist.")
 output_gone = NotFound.says("the output {id!r} is gone: {was}. This is final; make the call again if you need it.")
 
-no_output = NotFound.says("there is no output {id!r}. list_outputs gives the ids that exist.")
+no_output = NotFound.says(
+    "there is no output {id!r}. list_outputs gives the ids that exist. recall finds outputs by what they say."
+)
 no_entry = NotFound.says("there is no {kind} {key!r}. {advice}")
 no_version = NotFound.says("the {what} has no version {version}; it has versions up to {newest}. Choose one.")
 no_event = NotFound.says("there is no change {seq} in this project's history. `limpet history` lists them.")

@@ -39,8 +39,6 @@ ITEMS_READ = 100_000  # memory entries that one search of a framework's store re
 # The digest at the start of a session
 DIGEST_BUDGET_TOKENS = 800  # the default of a setting
 DIGEST_ENTRY_TOKENS = 220  # of one entry at most, so that one long entry cannot push out the rest
-ACTIVITY_LINES = 14  # lines of the day's activity log in the digest
-ACTIVITY_BUDGET_TOKENS = 300  # its own budget, so that it does not crowd out memory
 
 # Skills
 SKILL_MAX_BYTES = 256 << 10  # one SKILL.md; many times what an agent should read at once
@@ -209,3 +207,4 @@ RECALL_SNIPPET_WORDS = 60  # of one match: enough to see whether it is worth rea
 RECALL_POOL = 80  # candidates of one question; more find next to nothing and cost time
 RECALL_COMMON = 1_200  # positions of a word that are followed, some 0.3 ms; a more common word says little
 VECTORS_CATCH_UP = 5_000  # texts that one recall may embed before it answers: one to five seconds, once
+INSTRUCTIONS_TOKENS = 155  # of the core profile, as estimated: they are paid for in every request

@@ -36,15 +36,18 @@ import mcp.server
 from limpet import wiring
 from limpet.doors.http import server
 with wiring.open(sys.argv[1]) as hold:
-    server.serve(hold, sys.argv[2], server.Offer(sys.argv[4] or None), session=sys.argv[3] or None, port=0,
+    offer = server.Offer(sys.argv[4] or None, structured=True)
+    server.serve(hold, sys.argv[2], offer, session=sys.argv[3] or None, port=0,
                  on_ready=lambda url: print(url, flush=True))
 """
 
 Reply = dict[str, Any]
 
 
-def stdio_command(store: str, profile: str = "full", session: str = "") -> list[str]:
-    command = [sys.executable, "-m", "limpet", "mcp", *trusted(store), "--profile", profile]
+def stdio_command(store: str, profile: str = "full", session: str = "", *, structured: bool = True) -> list[str]:
+    """Tests read values, as programs do; what models read is in test_mcp_texts.py."""
+    how = ["--structured"] if structured else []
+    command = [sys.executable, "-m", "limpet", "mcp", *trusted(store), "--profile", profile, *how]
     return [*command, "--session", session] if session else command
 
 
@@ -127,11 +130,17 @@ class Lines:
         return error
 
     def call(self, tool: str, **arguments: object) -> Reply:
-        """What a tool answers, as the agent reads it."""
+        """What a tool answers, as values."""
         result = self.ask("tools/call", {"name": tool, "arguments": arguments})
         assert not result.get("isError"), result
-        answer: Reply = json.loads(result["content"][0]["text"])
+        answer: Reply = result.get("structuredContent", {})  # earlier revisions have none
         return answer
+
+    def text(self, tool: str, **arguments: object) -> str:
+        """The same, as a model reads it."""
+        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
+        assert not result.get("isError"), result
+        return str(result["content"][0]["text"])
 
     def open(self, revision: str) -> Reply:
         """Get to know the server in a revision: the result of initialize or of server/discover."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from mcp import ClientSession
 
-from doors.wrap_kit import MASK
+from doors.wrap_kit import MASK, page_of
 
 OURS = ["read_output", "list_outputs"]
 Story = list[tuple[str, dict[str, Any]]]
@@ -24,11 +23,11 @@ async def read_back(session: ClientSession, shown: str) -> str:
     more: dict[str, str] = {}
     while True:
         result = await session.call_tool("read_output", {"id": id, **more})
-        page = json.loads(dumped(result)["content"][0]["text"])
-        pages.append(page["content"])
-        if not page.get("cursor"):
+        page, cursor = page_of(dumped(result)["content"][0]["text"])
+        pages.append(page)
+        if not cursor:
             return "".join(pages)
-        more = {"cursor": page["cursor"]}
+        more = {"cursor": cursor}
 
 
 async def restored(session: ClientSession, result: Any) -> tuple[Any, int]:

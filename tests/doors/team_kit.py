@@ -146,6 +146,7 @@ def team_server(
         "-m",
         "limpet",
         "serve",
+        "--structured",
         "--store",
         store,
         "--project",

@@ -17,7 +17,7 @@ from doors.cli_runner import Ran, run, run_child, sentence
 from journeys.stdio import Server
 from limpet import errors
 from limpet.api import Limpet
-from limpet.doors.cli.run import in_commands
+from limpet.catalogue.table import for_people
 
 PAD = "# Plan\n- [ ] Parse casts\n"
 MEGABYTES = "x" * 10_000_000
@@ -230,7 +230,7 @@ def test_every_door_says_the_same_and_changes_nothing(
         assert server.refusal(case.operation, case.arguments) == problem.message
     if isinstance(case.cli, tuple):
         ran = run(*typed, *case.cli, stdin=case.stdin)
-        assert (ran.code, sentence(ran)) == (problem.exit_code, in_commands(problem.message))
+        assert (ran.code, sentence(ran)) == (problem.exit_code, for_people(problem.message))
     assert list(hold.export_lines()) == before
 
 
@@ -244,7 +244,7 @@ def test_a_real_command_says_it_on_one_line(id: str, hold: Limpet, typed: tuple[
     before = list(hold.export_lines())
     problem = refused(hold, case)
     ran = run_child(*typed[:-1], *case.cli, stdin=case.stdin)
-    assert ran == Ran(problem.exit_code, "", f"limpet: {in_commands(problem.message)}\n")
+    assert ran == Ran(problem.exit_code, "", f"limpet: {for_people(problem.message)}\n")
     assert list(hold.export_lines()) == before
 
 

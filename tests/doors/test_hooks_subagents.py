@@ -54,8 +54,8 @@ def test_it_reads_the_notepad_of_its_parent_and_never_overwrites_it(place: Place
     assert called(place, "mcp__limpet__read_notepad", session_id="main") is None
     changed = called(place, "mcp__limpet__write_notepad", content="SUB", session_id="main")
     assert changed["session_id"] == "main.a1"
-    env = place.environment() | {"LIMPET_FOLDER": str(place.project)}
-    with Lines([*COMMAND, "mcp", "--profile", "coding", "--no-handoff"], env) as server:
+    env = place.environment() | {"LIMPET_FOLDER": str(place.project), "CLAUDE_CODE_SESSION_ID": "main"}
+    with Lines([*COMMAND, "mcp", "--profile", "coding", "--no-handoff", "--structured"], env) as server:
         server.open("2025-06-18")
         first = server.ask("tools/call", {"name": "write_notepad", "arguments": changed})
     assert "# MAIN-PLAN" in first["structuredContent"]["context"]

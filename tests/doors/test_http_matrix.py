@@ -17,7 +17,7 @@ import pytest
 
 from doors.team_kit import DAY, PROJECT, TENANT, Caller, Issuer, Key, now_ms, revoke, stored, team_server
 from limpet import wiring
-from limpet.catalogue.table import OPERATIONS, profile
+from limpet.catalogue.table import ALIASES, OPERATIONS, listed_name, profile
 from limpet.doors.dashboard.pages import PAGES
 from limpet.doors.http import policy
 from limpet.doors.http.server import routes
@@ -38,7 +38,7 @@ OF_FILES = {  # they work on files beside the store, which only the project has 
         "lint_journal",
         "heal_journal",
     ),
-    *("heal_journal", "verify_journal", "rotate_journal", "list_skills", "read_skill", "promote_skill"),
+    *("verify_journal", "rotate_journal", "list_skills", "read_skill", "promote_skill"),
 }
 NEW_TOKEN = {"name": "made", "scope": "read", "projects": [PROJECT]}
 
@@ -254,8 +254,8 @@ def walked(url: str, every: list[tuple[str, Door]], kind: str, who: Credential) 
 
 def test_every_operation_is_in_the_policy_and_as_strict_as_it_should_be() -> None:
     named = {name: level.name.lower() for name, level in policy.OPERATIONS.items()}
-    assert named == {name: needed_by(name) for name in OPERATIONS}
-    assert policy.IN_FOLDER == OF_FILES
+    assert named == {name: needed_by(listed_name(name)) for name in (*OPERATIONS, *ALIASES)}
+    assert {listed_name(name) for name in policy.IN_FOLDER} == OF_FILES
     assert OPERATIONS.keys() >= policy.WAITING
 
 

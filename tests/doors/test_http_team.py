@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -77,7 +76,7 @@ def good(answer: httpx2.Response) -> Any:
 
 def told(answer: httpx2.Response) -> Any:
     """What a tool answers through MCP."""
-    return json.loads(good(answer)["result"]["content"][0]["text"])
+    return good(answer)["result"]["structuredContent"]
 
 
 # --- apart ------------------------------------------------------------------------------------------------------------
@@ -231,7 +230,7 @@ def test_a_stolen_transport_session_opens_nothing(team: Team) -> None:
         assert thief.send("DELETE", "/mcp", Mcp_Session_Id=session.id).status_code == 404
         stream = thief.send("GET", "/mcp", Mcp_Session_Id=session.id, Accept="text/event-stream")
         assert stream.status_code == 404
-    assert json.loads(good(session.call("read_notepad"))["result"]["content"][0]["text"])["content"] == "mine"
+    assert good(session.call("read_notepad"))["result"]["content"][0]["text"].startswith("mine\n")
     elsewhere = Transport(team.many, "/p/one")
     assert elsewhere.call("list_notes", at="/p/two").status_code == 404, "it belongs to its project too"
     assert elsewhere.call("list_notes").status_code == 200

@@ -119,7 +119,8 @@ def test_what_is_written_the_short_way_is_of_the_same_session(tmp_path: Path, mo
         line.ask(CALL, {"name": "write_notepad", "arguments": {"content": "named"}}, named)
         read = {"name": "read_notepad", "arguments": {}}
         found = [line.ask(CALL, read, headers).json()["result"] for headers in (one, two, named)]
-        assert [one["structuredContent"]["content"] for one in found] == ["of one", "of two", "named"]
+        texts = [answer["content"][0]["text"].split("\n")[0] for answer in found]
+        assert texts == ["of one", "of two", "named"]
 
 
 def test_a_session_that_was_ended_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

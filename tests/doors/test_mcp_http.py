@@ -242,7 +242,7 @@ class Handshaken:
         body = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
         answer = post(self.url, body, self.headers)
         assert answer.status_code == 200, answer.text
-        reply: Reply = json.loads(answer.json()["result"]["content"][0]["text"])
+        reply: Reply = answer.json()["result"]["structuredContent"]
         return reply
 
 

@@ -256,12 +256,12 @@ def test_the_handoff_can_be_left_to_a_clients_hooks(store: str, options: list[st
 
     with limpet.open(store) as hold:
         hold.session("earlier").handoff.write("Casts come next.")
-    command = [sys.executable, "-m", "limpet", "mcp", *trusted(store), *options]
+    command = [sys.executable, "-m", "limpet", "mcp", *trusted(store), "--structured", *options]
     asked = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     with Lines(command) as lines:
         told = lines.ask("initialize", asked)["instructions"]
         first = lines.ask("tools/call", {"name": "read_notepad", "arguments": {}})
     assert ("Casts come next." in told) == (not options)
-    assert "notepad" in told
+    assert "Notepad" in told
     # No hook gave it to this session (they may not run in a folder below the project's), so a result carries it.
     assert "Casts come next." in first["structuredContent"]["context"]

@@ -1,7 +1,8 @@
 """Which session a call works in: what each client offers, in each revision, over both transports, by the SDK's client.
 
 Claude Code and Copilot CLI name it in the environment, Goose there and in `_meta`, Codex CLI in `_meta` of every call;
-over HTTP a header can. The others name none, and their agents give `session_id`.
+over HTTP a header can. The others name none, and their hooks give `session_id`. A client that names a session which
+is not its own is refused.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ ENVIRONMENT = {
     "Copilot CLI": "COPILOT_AGENT_SESSION_ID",
     "Goose": "AGENT_SESSION_ID",
 }
+NOT_YOURS = "is no session of this client"
 METAS: dict[str, Callable[[str], dict[str, Any]]] = {
     "Codex CLI": lambda id: {"x-codex-turn-metadata": {"session_id": id, "turn_id": "t"}, "callId": "c"},
     "Goose": lambda id: {"agent-session-id": id},
@@ -31,9 +33,16 @@ METAS: dict[str, Callable[[str], dict[str, Any]]] = {
 
 
 async def write(session: ClientSession, text: str, meta: dict[str, Any] | None = None, **more: str) -> None:
+    assert await refusal(session, text, meta, **more) == ""
+
+
+async def refusal(session: ClientSession, text: str, meta: dict[str, Any] | None = None, **more: str) -> str:
+    """Why a call was refused, empty if it was not."""
     result = await session.call_tool("write_notepad", {"content": text, **more}, meta=meta)  # type: ignore[arg-type]
     assert isinstance(result, types.CallToolResult)
-    assert not result.is_error
+    (block, *_) = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text if result.is_error else ""
 
 
 def pads(store: Path, project: str | None = None) -> dict[str, str]:
@@ -50,10 +59,11 @@ def test_by_the_environment(client: str, revision: str, tmp_path: Path, monkeypa
     async def main() -> None:
         async with sdk_session(command=stdio_command(str(store)), revision=revision) as session:
             await write(session, "by environment")
-            await write(session, "by argument", session_id="named")
+            assert NOT_YOURS in await refusal(session, "by argument", session_id="named")
+            await write(session, "by its own name", session_id="theirs")
 
     anyio.run(main)
-    assert pads(store) == {"theirs": "by environment", "named": "by argument"}
+    assert pads(store) == {"theirs": "by its own name"}
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -64,10 +74,67 @@ def test_by_the_meta_of_a_call(client: str, revision: str, tmp_path: Path) -> No
     async def main() -> None:
         async with sdk_session(command=stdio_command(str(store)), revision=revision) as session:
             await write(session, "by meta", METAS[client]("theirs"))
-            await write(session, "by argument", METAS[client]("theirs"), session_id="named")
+            assert NOT_YOURS in await refusal(session, "by argument", METAS[client]("theirs"), session_id="named")
 
     anyio.run(main)
-    assert pads(store) == {"theirs": "by meta", "named": "by argument"}
+    assert pads(store) == {"theirs": "by meta"}
+
+
+SUBAGENT = "0199a3c1-77aa-7c52-9f0e-0c3a7f1d2b44.explore"
+
+
+@pytest.mark.parametrize("revision", REVISIONS[-2:])
+def test_a_client_works_in_its_session_and_in_those_that_began_in_it(revision: str, tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with limpet.open(str(store), session="theirs") as hold:
+        hold.session().begin()
+        child = hold.session().spawn("look").id
+        hold.session("others").begin()
+
+    async def main() -> None:
+        async with sdk_session(command=stdio_command(str(store), session="theirs"), revision=revision) as session:
+            tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+            assert "session_id" not in tools["write_notepad"].input_schema["properties"]
+            await write(session, "the child's", session_id=child)
+            await write(session, "a new sub-agent's", session_id=SUBAGENT)
+            assert NOT_YOURS in await refusal(session, "x", session_id="others")
+            assert NOT_YOURS in await refusal(session, "x", session_id="main")
+
+    anyio.run(main)
+    assert pads(store) == {"theirs": "", "others": "", child: "the child's", SUBAGENT: "a new sub-agent's"}
+
+
+def test_hooks_name_the_session_where_a_server_is_not_told(tmp_path: Path) -> None:
+    store, theirs = tmp_path / "store.db", str(uuid.uuid4())
+
+    async def main() -> None:
+        command = [*stdio_command(str(store)), "--no-handoff"]
+        async with sdk_session(command=command, revision=REVISIONS[-1]) as session:
+            tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+            assert "session_id" in tools["write_notepad"].input_schema["properties"]
+            await write(session, "first", session_id=theirs)
+            await write(session, "second", session_id=theirs)
+            assert NOT_YOURS in await refusal(session, "x", session_id="main")
+
+    anyio.run(main)
+    assert pads(store) == {theirs: "second"}
+
+
+def test_without_a_session_of_its_own_a_client_begins_one(served: tuple[str, Path]) -> None:
+    url, store = served
+
+    async def main() -> None:
+        async with sdk_session(url=url, revision=REVISIONS[-1]) as session:
+            tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+            assert "session_id" in tools["write_notepad"].input_schema["properties"]
+            begun = await session.call_tool("begin_session", {"task": "port the parser"})
+            assert isinstance(begun, types.CallToolResult)
+            id = begun.structured_content["id"]  # type: ignore[index]
+            await write(session, "mine", session_id=id)
+            assert f"the nearest is {id!r}" in await refusal(session, "x", session_id=id[:-1])
+
+    anyio.run(main)
+    assert "mine" in pads(store, "served").values()
 
 
 @pytest.fixture(scope="module")
@@ -85,16 +152,16 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
 @pytest.mark.parametrize("client", METAS)
 def test_by_the_meta_of_a_call_over_http(client: str, revision: str, served: tuple[str, Path]) -> None:
     url, store = served
-    theirs, named = uuid.uuid4().hex, uuid.uuid4().hex
+    theirs = uuid.uuid4().hex
     before = pads(store, "served")
 
     async def main() -> None:
         async with sdk_session(url=url, revision=revision) as session:
             await write(session, "by meta", METAS[client](theirs))
-            await write(session, "by argument", METAS[client](theirs), session_id=named)
+            assert NOT_YOURS in await refusal(session, "by argument", METAS[client](theirs), session_id="named")
 
     anyio.run(main)
-    assert pads(store, "served") == {**before, theirs: "by meta", named: "by argument"}
+    assert pads(store, "served") == {**before, theirs: "by meta"}
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -305,7 +305,7 @@ def test_reads_are_answered_while_a_stopped_process_holds_the_write_lock(tmp_pat
 @contextmanager
 def stdio_server(store: str, folder: Path) -> Iterator[tuple[Callable[..., None], Callable[[float], Json]]]:
     """`limpet mcp`: a function that sends a request, and one that waits for the next reply."""
-    command = [sys.executable, "-m", "limpet", "mcp", "--profile", "full"]
+    command = [sys.executable, "-m", "limpet", "mcp", "--profile", "full", "--structured"]
     env = {**os.environ, "LIMPET_STORE": store, "LIMPET_PROJECT": PROJECT}
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=env)
     replies: SimpleQueue[Json] = SimpleQueue()

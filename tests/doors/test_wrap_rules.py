@@ -77,7 +77,7 @@ def reply(text: str, **more: Any) -> str:
     ("text", "big"), [("x" * 99, False), ("x" * 100, True), ("é" * 49, False), ("é" * 50, True), ("😀" * 25, True)]
 )
 def test_the_threshold_counts_bytes_and_equal_is_big(text: str, big: bool) -> None:
-    assert bool(rules.big_texts(reply(text), Policy(100, True), None)) == big
+    assert bool(kept(reply(text))) == big
 
 
 def test_only_text_items_are_taken() -> None:
@@ -91,31 +91,64 @@ def test_only_text_items_are_taken() -> None:
         *({"text": big}, {"type": "text"}, {"type": "text", "text": 7}, {"type": "text", "text": [big]}, big, 5, None),
     ]
     for result in ({"content": odd}, {"content": big}, {"content": {"text": big}}, {"contents": odd}, big, None, {}):
-        assert rules.big_texts(json.dumps({"result": result}), Policy(100, True), None) == []
-    assert rules.big_texts(json.dumps({"error": {"code": 1, "message": big}}), Policy(100, True), None) == []
+        assert kept(json.dumps({"result": result})) is None
+    assert kept(json.dumps({"error": {"code": 1, "message": big}})) is None
 
 
-PLAIN_STRING: Any = {"type": "object", "properties": {"result": {"type": "string", "title": "R"}}}
+def kept(text: str) -> Any:
+    """A reply with [KEPT n] in the place of what is kept."""
+    texts: list[str] = []
+
+    def keep(content: str) -> str:
+        texts.append(content)
+        return f"[KEPT {len(content)}]"
+
+    edits = rules.kept(text, Policy(100, True), keep)
+    return json.loads(edited(text, edits))["result"] if edits else None
 
 
-@pytest.mark.parametrize(
-    ("schema", "fits"),
-    [
-        (None, False),
-        ({}, True),
-        (PLAIN_STRING, True),
-        ({"properties": {"result": {"type": "string", "maxLength": 9}}}, False),
-        ({"properties": {"result": {"type": "string", "enum": ["a"]}}}, False),
-        ({"properties": {"result": {"type": ["string", "null"]}}}, False),
-        ({"properties": {"result": {"$ref": "#/$defs/a"}}}, False),
-        ({**PLAIN_STRING, "anyOf": [{}]}, False),
-        ({"additionalProperties": True}, False),
-    ],
-)
-def test_structured_strings_are_taken_only_where_any_string_fits(schema: Any, fits: bool) -> None:
-    big = "x" * 200
-    found = rules.big_texts(reply("small", structuredContent={"result": big, "n": [big]}), Policy(100, True), schema)
-    assert [part.value for part in found] == ([big] if fits else [])
+BIG_ROWS = {"rows": ["x" * 50] * 5}
+
+
+def test_structured_content_goes_with_the_text_that_says_the_same() -> None:
+    for value in (BIG_ROWS, {"result": ["y" * 60, "z" * 60]}):
+        inner = value.get("result", value)
+        result = kept(reply(json.dumps(inner, indent=2), structuredContent=value))
+        assert list(result) == ["content"]
+        assert len(result["content"]) == 1
+    assert kept(reply("x" * 200, structuredContent={"result": "x" * 200})) == kept(reply("x" * 200))
+
+
+def test_what_structured_content_says_besides_becomes_text() -> None:
+    small = kept(reply("x" * 200, structuredContent={"count": 3}))
+    assert [part["text"] for part in small["content"]] == ["[KEPT 200]", '{"count": 3}']
+    big = kept(reply("x" * 200, structuredContent=BIG_ROWS))
+    assert [part["text"][:5] for part in big["content"]] == ["[KEPT", "[KEPT"]
+    assert "structuredContent" not in small.keys() | big.keys()
+
+
+def test_small_texts_beside_big_structured_content_are_replaced_too() -> None:
+    image = {"type": "image", "data": "AAAA"}
+    items = [{"type": "text", "text": "x" * 50}, image, {"type": "text", "text": "y" * 50}]
+    text = json.dumps({"result": {"structuredContent": BIG_ROWS, "content": items, "_meta": {}}, "id": 1})
+    result = kept(text)
+    assert result["content"][0] == image
+    assert [part["type"] for part in result["content"]] == ["image", "text"]
+    assert result.keys() == {"content", "_meta"}
+    only = kept(json.dumps({"result": {"structuredContent": BIG_ROWS}}))
+    assert [part["type"] for part in only["content"]] == ["text"]
+    assert kept(reply("small", structuredContent={"n": 1})) is None
+
+
+def test_output_schemas_are_not_listed_unless_they_are_kept() -> None:
+    tools = [{"name": "a", "outputSchema": {"type": "object"}, "x": 1}, {"outputSchema": {}, "name": "b"}]
+    text = json.dumps({"result": {"tools": tools}})
+    listed = json.loads(rules.ToolList().add_to(text, []))["result"]["tools"]
+    assert listed == [{"name": "a", "x": 1}, {"name": "b"}]
+    keeping = rules.ToolList(keep_schemas=True)
+    assert json.loads(keeping.add_to(text, []))["result"]["tools"] == tools
+    assert keeping.keeps_schema("a")
+    assert not keeping.keeps_schema("c")
 
 
 def test_our_tools_come_after_those_of_the_upstream() -> None:

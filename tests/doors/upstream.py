@@ -165,7 +165,7 @@ def tool_flood(a: Json, id: object) -> None:
         sys.stdout.buffer.flush()
 
 
-def tool_scratchpad_read(_a: Json, _id: object) -> Json:
+def tool_read_output(_a: Json, _id: object) -> Json:
     return text("the upstream's own")
 
 

@@ -47,8 +47,14 @@ def read_back(client: Lines, id: str, tool: str = "read_output") -> str:
     pages: list[str] = []
     more: Mapping[str, object] = {}
     while True:
-        page = client.call(tool, id=id, **more)
-        pages.append(page["content"])
-        if not page.get("cursor"):
+        page, cursor = page_of(client.text(tool, id=id, **more))
+        pages.append(page)
+        if not cursor:
             return "".join(pages)
-        more = {"cursor": page["cursor"]}
+        more = {"cursor": cursor}
+
+
+def page_of(text: str) -> tuple[str, str]:
+    """A page as read_output answers it, and the cursor of the next; empty at the end."""
+    content, _, remark = text.rpartition("\n[")
+    return (content, remark.partition("cursor=")[2].rstrip("]")) if remark.endswith("]") else (text, "")

@@ -24,7 +24,7 @@ class Server:
 
     def __init__(self, store: str, *more: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "limpet", "mcp", "--profile", "full", *more],
+            [sys.executable, "-m", "limpet", "mcp", "--profile", "full", "--structured", *more],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -5,7 +5,6 @@ Monday's agent decides and stops. A person edits the file meanwhile. Tuesday's a
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -54,7 +53,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def agent(session_id: str, work: Any) -> None:
     """One agent with a connection of its own: the server's process ends with it, as a wiped window does."""
-    command = [sys.executable, "-m", "limpet", "mcp", "--profile", "full", "--session", session_id]
+    command = [sys.executable, "-m", "limpet", "mcp", "--profile", "full", "--structured", "--session", session_id]
 
     async def main() -> None:
         async with sdk_session(command=command, revision=MODERN) as session:
@@ -69,7 +68,7 @@ async def call(session: ClientSession, tool: str, **arguments: Any) -> Any:
     block, *_ = result.content
     assert isinstance(block, types.TextContent)
     assert not result.is_error, block.text
-    return json.loads(block.text)
+    return result.structured_content
 
 
 def test_a_journal_carries_work_over_a_wiped_window(project: Path) -> None:

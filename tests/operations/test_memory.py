@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limpet import errors, limits
+from limpet import errors
 from limpet.api import Limpet
 from limpet.text import tokens
 from operations.conftest import Clock, Opener
@@ -199,7 +199,7 @@ def test_a_day_that_is_none_is_refused(hold: Limpet) -> None:
         hold.memory.read("activity-log-2026-13-45")
 
 
-def test_the_log_does_not_eat_the_digest(hold: Limpet, clock: Clock) -> None:
+def test_the_log_is_no_part_of_the_digest(hold: Limpet, clock: Clock) -> None:
     hold.memory.write("old-and-dear", "must stay visible")
     clock.pass_by()
     for number in range(100):
@@ -207,12 +207,8 @@ def test_the_log_does_not_eat_the_digest(hold: Limpet, clock: Clock) -> None:
         clock.pass_by()
     digest = hold.memory.digest()
     assert "must stay visible" in digest.text
-    lines = [line for line in digest.text.split("\n") if line.startswith("- [")]
-    assert 0 < len(lines) <= limits.ACTIVITY_LINES
-    assert lines[-1].endswith("key='busy' mode='replace'")
     assert digest.left_out == ()
-    clock.pass_by(DAY_MS)
-    assert "activity-log" not in hold.memory.digest().text
+    assert "activity-log" not in digest.text
 
 
 # --- the digest -------------------------------------------------------------------------------------------------------

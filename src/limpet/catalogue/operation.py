@@ -148,7 +148,9 @@ class Operation(NamedTuple):
         """The same as a model reads it."""
         body = resolve(self.text)(ctx, value) if self.text else brief.record(resolve(self.show)(value), ctx.now)
         hint = masked_json(masking).get("masked", {}) if masking is not None else {}
-        return f"{body}\n{hint['count']} masked ({', '.join(hint['kinds'])}). {hint['hint']}" if hint else body
+        if not hint:
+            return body
+        return f"{body}\n{brief.counted(hint['count'], 'secret')} ({', '.join(hint['kinds'])}): {hint['hint']}"
 
     def all_params(self) -> tuple[Param, ...]:
         """Its own parameters, and those that many operations take: the session, and a key for a call made twice."""

@@ -7,6 +7,7 @@ To add an operation: a row here, functions where the row points, and its words i
 what does it, what renders the value as JSON for programs, and what renders it as short text for models.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -33,8 +34,7 @@ _KEY = Param("key", required=True)
 _CONTENT = Param("content", required=True)
 _NOTE_CONTENT = Param("content", required=True, bound="note_max_chars")
 _THIS_SESSION = Param("this_session", "boolean", everywhere=False)
-_EXPECTED_VERSION = Param("expected_version", "integer")
-_EXPECTED_UNLISTED = Param("expected_version", "integer", everywhere=False)
+_EXPECTED_VERSION = Param("expected_version", "integer", everywhere=False)
 _TAGS = Param("tags", "strings")
 _NOTE_TAGS = Param("tags", "strings", bound="note_max_tags")
 _TAGS_ANY = Param("tags_any", "strings", everywhere=False)
@@ -131,7 +131,7 @@ ROWS = (
         level=READ, guidance="notes", commands=("note list",), every_session=True),
     Operation("update_note", "memory.notes:update_note", "memory.notes:updated_json", "memory.notes:updated_text",
         params=(_NOTE_ID, Param("content", bound="note_max_chars"), _NOTE_TAGS, Param("done", "boolean"), *_LIFE,
-            _EXPECTED_UNLISTED),
+            _EXPECTED_VERSION),
         result={**_NOTE, "note": "object"},
         level=WRITE, profiles=CORE, guidance="notes", commands=("note update",), idempotent=True, retryable=True),
     Operation("delete_note", "memory.notes:delete_note", "memory.notes:written_json", "memory.notes:deleted_text",
@@ -170,7 +170,7 @@ ROWS = (
         result={"status": "string", "query": "string", "match_count": "integer", "matches": "array"},
         level=READ, profiles=CORE, guidance="memory", commands=("memory search",), in_session=False),
     Operation("write_memory", "memory.memory:write_memory", "memory.memory:stored_json", "memory.memory:stored_text",
-        params=(_KEY, _CONTENT, Param("mode", choices=("replace", "append")), _REPLACES, *_LIFE, _EXPECTED_UNLISTED),
+        params=(_KEY, _CONTENT, Param("mode", choices=("replace", "append")), _REPLACES, *_LIFE, _EXPECTED_VERSION),
         result={"status": "string", "key": "string", "mode": "string", "bytes_written": "integer",
             "version": "integer", "displaced": "array?", **_DUPLICATE, **_CORRECTION},
         level=WRITE, profiles=CORE, guidance="memory", commands=("memory write",), destructive=True, retryable=True),
@@ -290,10 +290,12 @@ ROWS = (
         commands=("journal rotate",), in_session=False, idempotent=True, in_folder=True),
     # --- recall -------------------------------------------------------------------------------------------------------
     Operation("recall", "recall.recall:recall", "recall.recall:recalled_json", "recall.recall:recalled_text",
-        params=(Param("query", required=True), Param("kinds", "strings"), _TAGS, Param("session"), Param("since"),
-            Param("until"), Param("key_prefix"), Param("include_done", "boolean"), _TAGS_ANY, _INCLUDE_REPLACED,
+        params=(Param("query", required=True), Param("kinds", "strings"), Param("tags", "strings", everywhere=False),
+            Param("session", everywhere=False), Param("since"), Param("until", everywhere=False),
+            Param("key_prefix", everywhere=False), Param("include_done", "boolean", everywhere=False), _TAGS_ANY,
+            _INCLUDE_REPLACED,
             Param("limit", "integer", low=1, high=limits.RECALL_LIMIT_MAX, clamp=True),
-            Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST)),
+            Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST, everywhere=False)),
         result={"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?",
             "not_searched": "object?", "hint": "string?"},
         level=READ, profiles=CORE, guidance="recall", commands=("recall",), in_session=False, with_window=True),
@@ -458,6 +460,8 @@ OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation i
 ALIASES: Mapping[str, str] = {alias: operation.name for operation in ROWS for alias in operation.aliases}
 _BY_PLACE = {operation.run: operation for operation in ROWS}
 COMMANDS: Mapping[str, Operation] = {words: operation for operation in ROWS for words in operation.commands}
+_TOOL_NAMES = frozenset(name for name in OPERATIONS if "_" in name)  # the others are also words
+_COMMANDS_FOR = {'agent_state with action "keys"': "state keys"}  # of operations that several commands call
 WITH_WINDOW = tuple(operation.name for operation in ROWS if operation.with_window)
 
 
@@ -486,6 +490,25 @@ def guidance(names: Iterable[str]) -> str:
     present = set(names)
     tools = {part: [row.name for row in ROWS if row.guidance == part and row.name in present] for part in GUIDANCE}
     return "\n".join(prompts.guidance(part, its_tools) for part, its_tools in tools.items() if its_tools)
+
+
+def for_agent(text: str, tools: Iterable[str]) -> str:
+    """A message as an agent with these tools reads it: without the sentences about tools that it does not have."""
+    missing = _TOOL_NAMES - set(tools)
+    first, *more = re.split(r"(?<=[.!?]) ", text)
+    return " ".join([first, *(sentence for sentence in more if not missing.intersection(re.findall(r"\w+", sentence)))])
+
+
+def for_people(text: str) -> str:
+    """A message as a person at a terminal reads it: with commands in the place of tools."""
+    for words, command in _COMMANDS_FOR.items():
+        text = text.replace(words, f"`limpet {command}`")
+    return re.sub(r"(?<![\w'\"`])[a-z]+(?:_[a-z]+)+(?![\w'\"`])", _command, text)
+
+
+def _command(name: re.Match[str]) -> str:
+    operation = OPERATIONS.get(name[0])
+    return f"`limpet {operation.commands[0]}`" if operation is not None and operation.commands else name[0]
 
 
 def operation_of(function: Callable[..., Any]) -> Operation:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from limpet.clients.edits import Edit, InstallTarget
 
 
+END_SECONDS = 3  # Codex allows no more at the end of a session, and complains at every start
+
+
 class Codex(CodingAgent):
     name = "codex"
     title = "Codex CLI"
@@ -37,6 +40,9 @@ class Codex(CodingAgent):
     user_guidance = (".codex", "AGENTS.md")
 
     cap_in_bytes = True
+    # Not those of its shell: a hook is given neither the exit code nor more than 10 kB of the output, and Codex itself
+    # shows the model no more than that.
+    replaceable_tools = ("mcp__*",)
 
     transcript_files = (".codex/sessions/*/*/*/rollout-*.jsonl",)
 
@@ -45,7 +51,9 @@ class Codex(CodingAgent):
         lines = f"[mcp_servers.limpet]\ncommand = {json.dumps(server['command'])}\nargs = {json.dumps(server['args'])}"
         return {
             target.path(".codex", "config.toml"): (target.block(lines),),
-            target.path(".codex", "hooks.json"): target.common_hooks(self.name, COMMON_EVENTS),
+            target.path(".codex", "hooks.json"): target.common_hooks(
+                self.name, COMMON_EVENTS, shorter={"SessionEnd": END_SECONDS}
+            ),
         }
 
     def recognises(self, payload: Mapping[str, Any]) -> bool:

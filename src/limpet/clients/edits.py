@@ -19,6 +19,7 @@ from typing import Any
 
 from limpet import limits, prompts
 from limpet.clients.base import HOOK_SECONDS, CodingAgent
+from limpet.model import EMPTY
 from limpet.record import NamedTuple
 from limpet.text import json_spans
 
@@ -118,9 +119,13 @@ class InstallTarget(NamedTuple):
         return OwnFile(text)
 
     def common_hooks(
-        self, client: str, events: Mapping[str, tuple[str, str]], timeout: int = HOOK_SECONDS
+        self,
+        client: str,
+        events: Mapping[str, tuple[str, str]],
+        timeout: int = HOOK_SECONDS,
+        shorter: Mapping[str, int] = EMPTY,
     ) -> tuple[HookEntry, ...]:
-        """Hooks in the form of Claude Code, which several agents have adopted."""
+        """Hooks in the form of Claude Code, which several agents have adopted. `shorter`: timeouts of some events."""
         return tuple(
             HookEntry(
                 ("hooks", event),
@@ -130,7 +135,7 @@ class InstallTarget(NamedTuple):
                         {
                             "type": "command",
                             "command": self.command_line("hook", "--client", client, name),
-                            "timeout": timeout,
+                            "timeout": shorter.get(event, timeout),
                         }
                     ],
                 },

@@ -48,10 +48,7 @@ def activity_log(ctx: Context, day: str) -> Memory:
 
 
 def digest(ctx: Context, budget: int | None = None) -> Digest:
-    """Memory for the start of a session: pinned first, then newest, within a budget; what did not fit is named.
-
-    The day's activity log follows, in a budget of its own.
-    """
+    """Memory for the start of a session: pinned first, then newest, within a budget; what did not fit is named."""
     most = ctx.bounds.digest_budget_tokens if budget is None else budget
     page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX, now=ctx.now))
     chosen = _chosen(ctx, page.entries, most)
@@ -61,7 +58,6 @@ def digest(ctx: Context, budget: int | None = None) -> Digest:
     while tokens.count(text) > most and len(parts) > 1:  # the line that names the rest needs room too
         left_out.insert(0, parts.pop().partition("\n")[0].removeprefix("### "))
         text = _assembled(parts, left_out, unread)
-    text = "\n\n".join(part for part in (text, _todays_log(ctx)) if part)
     return Digest(text, tokens.count(text), tuple(left_out))
 
 
@@ -127,15 +123,3 @@ def _assembled(parts: list[str], left_out: list[str], unread: int) -> str:
     dots = " …" if len(names) < len(left_out) else ""
     named = f"Not shown ({len(left_out)}): {', '.join(names)}{dots}{more}. search_memory reads them."
     return "\n\n".join([*parts, named])
-
-
-def _todays_log(ctx: Context) -> str:
-    """The last lines of today's activity, in a budget of its own so that it does not crowd out memory."""
-    try:
-        log = activity_log(ctx, f"{moment(ctx.now):%Y-%m-%d}")
-    except errors.NotFound:
-        return ""
-    lines = log.content.split("\n")[-limits.ACTIVITY_LINES :]
-    while lines and tokens.count("\n".join(lines)) > limits.ACTIVITY_BUDGET_TOKENS:
-        del lines[0]
-    return "\n".join([f"### {log.key}", *lines])

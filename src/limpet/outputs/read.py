@@ -148,8 +148,9 @@ def read_json(value: OutputPart) -> Json:
 
 
 def read_text(_ctx: Context, value: OutputPart) -> str:
-    more = f"[more: cursor={value.cursor}]" if value.cursor is not None else ""
-    return "\n".join(part for part in (value.content, more, f"[{value.note}]" if value.note else "") if part)
+    closing = [value.note, f"the next page: cursor={value.cursor}" if value.cursor is not None else ""]
+    remark = "; ".join(part for part in closing if part)
+    return f"{value.content}\n[{remark}]" if remark else value.content
 
 
 # --- repeated reads ---------------------------------------------------------------------------------------------------

@@ -40,9 +40,8 @@ def prompt(name: str) -> str:
 def guidance(part: str, tools: Sequence[str]) -> str:
     """One part of the guidance, for those of its tools that are there. A line after a tool's name is for that tool."""
     text, _, rest = prompt(f"guidance_{part}").partition("\n\n")
-    title, _, body = " ".join(text.split()).partition(": ")
     lines = dict(line.split(": ", 1) for line in rest.splitlines() if line)
-    return " ".join([f"{title} ({', '.join(tools)}): {body}", *(line for name, line in lines.items() if name in tools)])
+    return " ".join([*text.split(), *(line for name, line in lines.items() if name in tools)])
 
 
 def _read(folder: str, name: str) -> str:

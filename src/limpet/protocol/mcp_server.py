@@ -11,7 +11,7 @@ Revisions are dates, so "at least 2025-06-18" is a comparison of strings.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from limpet import __version__, limits
@@ -19,7 +19,7 @@ from limpet import prompts as texts
 from limpet.api import Instructions
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import DEFAULTS, EVERY
-from limpet.catalogue.table import SMALL, find, guidance, listed_name
+from limpet.catalogue.table import OPERATIONS, SMALL, find, for_agent, guidance, listed_name
 from limpet.catalogue.table import profile as operations_of
 from limpet.errors import BadInput, LimpetError, NotFound, quoted
 from limpet.memory import handoff
@@ -340,13 +340,13 @@ class Surface:
         named = arguments.get("session_id")
         session = named if isinstance(named, str) and named else self._session_of(params, client)
         try:
-            if session == named and operation.name not in self._begin:
+            if session is not None and session == named and operation.name not in self._begin:
                 self._check_session(operation, session, params, client)
             first = None if session in client.greeted else self._greeting(operation.name, session, client)
             masking = Masking()
             value = self._hold.run(operation, arguments, self._session_of(params, client), self._by, masking)
         except LimpetError as problem:
-            return refused_call(problem)
+            return refused_call(problem, offered)
         client.greeted.add(session)
         self._remember_shown(client, session, first.handoffs if first else (), value)
         context = "\n\n".join(filter(None, (first.text if first else "", client.remark)))
@@ -506,9 +506,9 @@ def _with_meta(operation: Operation, arguments: Json, meta: object) -> Json:
     return {**named, **arguments}
 
 
-def refused_call(problem: LimpetError) -> Json:
+def refused_call(problem: LimpetError, tools: Iterable[str] = OPERATIONS) -> Json:
     """The agent can act on a problem, so it is the tool's result and not a failure of the protocol."""
-    return {"content": [_text(problem.message)], "isError": True}
+    return {"content": [_text(for_agent(problem.message, tools))], "isError": True}
 
 
 def finished(method: str, reply: Json, revision: str) -> Json:

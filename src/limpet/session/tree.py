@@ -62,7 +62,7 @@ def spawn_session(
     """A child with its own task, and nothing of its parent but what is passed here."""
     for id in notes:
         if ctx.store.entries.read(ctx.scope, NOTE, id) is None:
-            raise errors.no_entry("note", id, "list_notes shows those that exist.")
+            raise errors.no_entry("note", id, "search_notes shows those that exist.")
     for id in references:
         output_keep.find_output(ctx, id)
     record = SessionRecord(notes=tuple(notes), references=tuple(references), token_limit=token_limit, model=model)

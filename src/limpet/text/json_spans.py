@@ -248,6 +248,18 @@ def drop(text: str, path: Sequence[str], which: Callable[[str, Any], bool]) -> s
     return text
 
 
+def removal(holder: Node, name: str) -> Edit | None:
+    """The edit that takes a member out of an object of a message; None if it has none of that name."""
+    numbers = [number for number, member in enumerate(holder.members) if member.name == name]
+    if not numbers:
+        return None
+    number, member = numbers[-1], holder.members[numbers[-1]]
+    if number > 0:
+        return holder.members[number - 1].node.stop, member.node.stop, ""
+    following = holder.members[1].start if len(holder.members) > 1 else member.node.stop
+    return member.start, following, ""
+
+
 # --- how --------------------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,6 @@ Every way a command can end becomes an exit code and at most one line: 0 done, 1
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -15,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from limpet import clients, errors, settings, wiring
-from limpet.catalogue.table import COMMANDS
+from limpet.catalogue.table import COMMANDS, for_people
 from limpet.doors.cli import render
 from limpet.doors.cli.commands import ACTIVE, READING, Command, Misuse, function
 from limpet.errors import LimpetError, NotFound
@@ -37,11 +36,6 @@ MAKING = (*SERVERS, "init", "restore", "import", "dashboard", "demo", "trust", "
 Draw = Callable[[render.Screen], None]
 INTERRUPTED = 130
 READER_GONE = 141
-# Tools that several commands share: which command is meant depends on the words around the name.
-SPOKEN = {
-    'agent_state with action "keys"': "state keys",
-    "recover_notes with level 3": "journal recover --level 3",
-}
 CLICK = "limpet.doors.cli.click_program"  # for help, completion and mistakes; importing it takes 50 ms and more
 
 
@@ -220,7 +214,7 @@ def run(args: list[str], recognised: tuple[Command, dict[str, Any], dict[str, An
 def ended_by(problem: BaseException, *, as_json: bool = False) -> int:
     """Report what stopped a command; its exit code."""
     if isinstance(problem, LimpetError):
-        _report(problem.code, in_commands(problem.message), as_json)
+        _report(problem.code, for_people(problem.message), as_json)
         return problem.exit_code
     if isinstance(problem, KeyboardInterrupt):
         return INTERRUPTED
@@ -237,16 +231,6 @@ def ended_by(problem: BaseException, *, as_json: bool = False) -> int:
         as_json,
     )
     return 1
-
-
-def in_commands(sentence: str) -> str:
-    """A sentence that names tools, for a person, who has commands. What it quotes stays as it is."""
-    names = {**{row.name: row.commands[0] for row in COMMANDS.values()}, **SPOKEN}
-    longest_first = sorted(names, key=len, reverse=True)
-    pattern = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in longest_first))
-    parts = re.split(r"('(?:[^'\\]|\\.)*')", sentence)
-    parts[::2] = [pattern.sub(lambda match: f"`limpet {names[match[0]]}`", part) for part in parts[::2]]
-    return "".join(parts)
 
 
 def _report(code: str, message: str, as_json: bool) -> None:

@@ -61,14 +61,16 @@ def mcp(cli: Invocation, profile: str, structured: bool, no_handoff: bool, log_j
     return 0
 
 
-def wrap(
+def wrap(  # noqa: PLR0913 - the options of the command
     cli: Invocation,
+    *,
     url: str | None,
     header: tuple[str, ...],
     header_env: tuple[str, ...],
     name: str | None,
     threshold: int | None,
     strict: bool,
+    keep_schemas: bool,
     server: tuple[str, ...],
 ) -> int:
     """Pass everything between the client and one server; its exit code."""
@@ -76,7 +78,7 @@ def wrap(
         raise Misuse("Name one server: its command after --, or its address with --url.")
     if url is None and (header or header_env):
         raise Misuse("--header and --header-env go with --url.")
-    backend = _backend(cli, threshold, strict)
+    backend = _backend(cli, threshold, strict, keep_schemas)
     if url is None:
         title = name or " ".join(server)
         return wrapper.serve(lambda events: upstream.ProcessLink(server, title, events), backend)
@@ -90,14 +92,17 @@ def wrap(
     return wrapper.serve(lambda events: upstream_http.HttpLink(address, headers, title, events), backend)
 
 
-def gateway(cli: Invocation, config: str, wait: int | None, threshold: int | None, strict: bool) -> int:
+def gateway(
+    cli: Invocation, config: str, wait: int | None, threshold: int | None, strict: bool, keep_schemas: bool
+) -> int:
     """The same for many servers, whose tools get the server's name as a prefix."""
     specs = gateway_servers.load(config)
     seconds = gateways.WAIT_SECONDS if wait is None else float(wait)
-    return wrapper.serve(lambda events: gateways.Gateway(specs, events, seconds), _backend(cli, threshold, strict))
+    backend = _backend(cli, threshold, strict, keep_schemas)
+    return wrapper.serve(lambda events: gateways.Gateway(specs, events, seconds), backend)
 
 
-def _backend(cli: Invocation, threshold: int | None, strict: bool) -> backends.Backend:
+def _backend(cli: Invocation, threshold: int | None, strict: bool, keep_schemas: bool) -> backends.Backend:
     def load() -> settings.Settings:
         chosen = cli.settings
         if threshold is None:
@@ -105,4 +110,4 @@ def _backend(cli: Invocation, threshold: int | None, strict: bool) -> backends.B
         outputs = chosen.bounds.outputs._replace(threshold_bytes=threshold)
         return chosen._replace(bounds=chosen.bounds._replace(outputs=outputs))
 
-    return backends.Backend(load, cli.session, strict=strict)
+    return backends.Backend(load, cli.session, strict=strict, keep_schemas=keep_schemas)

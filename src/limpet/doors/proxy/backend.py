@@ -27,8 +27,16 @@ BY = "agent/wrap"  # the author of what is kept, in the history
 
 
 class Backend:
-    def __init__(self, settings: Callable[[], Settings], session: str | None, *, strict: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        session: str | None,
+        *,
+        strict: bool = False,
+        keep_schemas: bool = False,
+    ) -> None:
         self.strict = strict
+        self.keep_schemas = keep_schemas  # tools with an output schema are left alone
         self.least = OutputRules().threshold_bytes  # smaller results pass, unless a call says how much is free
         self._session_id = session
         self._lock = threading.Lock()

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from limpet.outputs.policy import Policy
 from limpet.protocol.jsonrpc import Json, dumps
-from limpet.text.json_spans import EACH, ITEMS, Edit, Node, Plan, edited, scan_planned
+from limpet.text.json_spans import EACH, ITEMS, Edit, Node, Plan, edited, removal, scan_planned
 
 Key = int | str  # the id of a request
 
@@ -84,41 +85,66 @@ def batch(text: str) -> list[Node] | None:
 
 # --- results of tools -------------------------------------------------------------------------------------------------
 
-_RESULT: Plan = {"result": {"content": {EACH: {}}, "structuredContent": {}}}
-_HARMLESS = {"type", "title", "description", "default", "examples"}  # no member of these restricts a string
+_RESULT: Plan = {"result": {"content": {EACH: {}}, "structuredContent": None}}
+_WRAPPED = {"result"}  # what servers call a value that is no object
+Keep = Callable[[str], str]  # stores a big text; what takes its place
 
 
-def big_texts(text: str, policy: Policy, schema: Json | None) -> list[Node]:
-    """The strings of a tool's reply that are to be kept, with their positions.
+def kept(text: str, policy: Policy, keep: Keep) -> list[Edit]:
+    """The edits of a tool's reply that put what `keep` returns in the place of big texts.
 
-    These are the text items of the content, and members of structuredContent where the declared schema allows any
-    string. The rest of the structured content stays, so that it still matches the schema. `schema` is the declared
-    output schema: {} if the tool has none, None if the tool is not known.
+    Several clients show their model the structured content and not the text. So the two are replaced together: the
+    structured content goes, and what it says besides the text becomes a text.
     """
     result = scan_planned(text, _RESULT).get("result")
     if result is None:
         return []
-    nodes: list[Node] = []
-    content = result.get("content")
-    for item in content.items if content is not None else ():
-        type_, part = item.get("type"), item.get("text")
-        if type_ is not None and part is not None and type_.value == "text":
-            nodes.append(part)
-    structured = result.get("structuredContent")
-    if structured is not None and structured.kind == "object":
-        nodes += [member.node for member in structured.members if allows_any_string(schema, member.name)]
-    return [node for node in nodes if isinstance(node.value, str) and policy.is_big(node.value)]
+    content, structured = result.get("content"), result.get("structuredContent")
+    parts = [part for part in _texts(content) if policy.is_big(part.value)]
+    edits = [(part.start, part.stop, dumps(keep(part.value))) for part in parts]
+    if structured is None or structured.value is None:
+        return edits
+    body = text[structured.start : structured.stop]
+    if not parts and not policy.is_big(body):
+        return []
+    remains = "" if any(_says(part.value, structured.value) for part in parts) else body
+    if policy.is_big(remains):
+        remains = keep(remains)
+    if not parts:  # the text is of many small items, or there is none
+        others = [text[item.start : item.stop] for item in content.items if not _is_text(item)] if content else []
+        new = f"[{','.join([*others, dumps({'type': 'text', 'text': remains})])}]"
+        if content is None:
+            return [(_member_start(result, "structuredContent"), structured.stop, f'"content":{new}')]
+        edits.append((content.start, content.stop, new))
+    elif remains and (note := note_at_end(text, remains)):
+        edits.append(note)
+    cut = removal(result, "structuredContent")
+    return [*edits, cut] if cut else edits
 
 
-def allows_any_string(schema: Json | None, name: str) -> bool:
-    """Whether the schema allows any string in this member."""
-    if not schema:
-        return schema is not None
-    if schema.keys() & {"allOf", "anyOf", "oneOf", "not", "if", "$ref", "patternProperties", "dependentSchemas"}:
+def _texts(content: Node | None) -> list[Node]:
+    parts = [item.get("text") for item in content.items if _is_text(item)] if content is not None else []
+    return [part for part in parts if part is not None and isinstance(part.value, str)]
+
+
+def _is_text(item: Node) -> bool:
+    type_ = item.get("type")
+    return type_ is not None and type_.value == "text"
+
+
+def _member_start(holder: Node, name: str) -> int:
+    return next(member.start for member in reversed(holder.members) if member.name == name)
+
+
+def _says(text: str, value: Any) -> bool:
+    """Whether a text says the same as a value: it is its JSON, or that of the one thing in it."""
+    inner = value["result"] if isinstance(value, dict) and value.keys() == _WRAPPED else value
+    if text in (inner, value):
+        return True
+    try:
+        return text.lstrip()[:1] in ("{", "[") and json.loads(text) in (inner, value)
+    except (ValueError, RecursionError):
         return False
-    members = schema.get("properties")
-    member = members.get(name) if isinstance(members, dict) else None
-    return isinstance(member, dict) and member.get("type") == "string" and member.keys() <= _HARMLESS
 
 
 def note_at_end(text: str, note: str) -> Edit | None:
@@ -144,17 +170,16 @@ def _hide_none(_tools: Mapping[str, Json], _complete: bool) -> Collection[str]:
 class ToolList:
     """The tools that the upstream has listed, over all pages."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_schemas: bool = False) -> None:
         self._tools: dict[str, Json] = {}
+        self._keeps_schemas = keep_schemas
 
     def restart(self) -> None:
         self._tools = {}
 
-    def schema(self, tool: str) -> Json | None:
-        """The declared output schema: {} if the tool has none, None if the tool is not known."""
-        definition = self._tools.get(tool)
-        schema = {} if definition is None else definition.get("outputSchema")
-        return None if definition is None else schema if isinstance(schema, dict) else {}
+    def keeps_schema(self, tool: str) -> bool:
+        """Whether results of the tool must stay as its output schema says."""
+        return self._keeps_schemas and "outputSchema" in self._tools.get(tool, ())
 
     def name(self, read_tool: str) -> str | None:
         """The name of a read tool in front of this upstream; None if the upstream uses both names itself."""
@@ -167,7 +192,14 @@ class ToolList:
         return next((tool for tool in READ_TOOLS if self.name(tool) == name), None)
 
     def add_to(self, text: str, tools: Sequence[Json], check: Check = _hide_none) -> str:
-        """A reply to tools/list with the read tools at the end of the last page, and without those `check` names."""
+        """A reply to tools/list with the read tools at the end of the last page, and without those `check` names.
+
+        A tool whose results may be replaced has no output schema there, unless schemas are kept.
+        """
+        text = self._with_read_tools(text, tools, check)
+        return text if self._keeps_schemas or '"outputSchema"' not in text else _without_schemas(text)
+
+    def _with_read_tools(self, text: str, tools: Sequence[Json], check: Check) -> str:
         result = scan_planned(text, {"result": {"tools": ITEMS}}).get("result")
         listed = result.get("tools") if result is not None else None
         if result is None or listed is None or listed.kind != "list":
@@ -187,6 +219,13 @@ class ToolList:
             return text
         end = listed.stop - 1
         return edited(text, [(end, end, ",".join(["", *added] if listed.members else added))])
+
+
+def _without_schemas(text: str) -> str:
+    result = scan_planned(text, {"result": {"tools": {EACH: {}}}}).get("result")
+    tools = result.get("tools") if result is not None else None
+    cuts = [removal(tool, "outputSchema") for tool in tools.items] if tools is not None else []
+    return edited(text, [cut for cut in cuts if cut])
 
 
 def _is_named(tool: Node, names: Collection[str]) -> bool:

@@ -307,7 +307,8 @@ class HttpLink:
                 if target is not None:
                     self._place = target
                     return "", True
-            if response.status == 404 and post.session is not None and post.method != "initialize":
+            # The protocol says 404 for a session that is gone. Several servers say 400 after a restart.
+            if response.status in (400, 404) and post.session is not None and post.method != "initialize":
                 return "its session is gone and could not be begun anew", self._renew_session(post.session)
         if self._hear_error(body, post):
             return "", False

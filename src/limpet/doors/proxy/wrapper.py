@@ -68,7 +68,7 @@ class Wrapper:
         self._upstream = connect(self._events)
         for descriptor in (client_in, client_out):
             widen(descriptor)
-        self._listing = rewrite.ToolList()
+        self._listing = rewrite.ToolList(keep_schemas=backend.keep_schemas)
         self._pinning = ToolPinning(backend.see_tools, self._upstream.owner, strict=backend.strict)
         self._pending: dict[rewrite.Key, Pending] = {}
         self._waiting: set[rewrite.Key] = set()  # requests that wait for the store and have not reached the upstream
@@ -368,11 +368,12 @@ class Wrapper:
         params = request.params()
         tool = str(params["name"])
         note = self._pinning.notes.pop(tool, None)
-        edits = [edit for edit in [note and rewrite.note_at_end(text, note)] if edit]
         # A text that was read back from another Limpet behind this one is not kept again.
-        if self._upstream.owner(tool)[1] not in rewrite.READ_TOOL_NAMES:
-            edits += self._keep_big(text, tool, params)
-        return edited(text, edits) if edits else text
+        if self._upstream.owner(tool)[1] not in rewrite.READ_TOOL_NAMES and not self._listing.keeps_schema(tool):
+            edits = self._keep_big(text, tool, params)
+            text = edited(text, edits) if edits else text
+        noted = rewrite.note_at_end(text, note) if note else None
+        return edited(text, [noted]) if noted else text
 
     def _keep_big(self, text: str, tool: str, params: Json) -> list[Edit]:
         """Keep the big texts of a reply; the edits that put references in their place."""
@@ -382,14 +383,14 @@ class Wrapper:
         call = f"{tool} {dumps(params.get('arguments') or {})}"
         reader = self._listing.name(rewrite.READ_TOOLS[0]) or rewrite.READ_TOOLS[0]
         references: dict[str, str] = {}  # by text
-        edits = []
-        for node in rewrite.big_texts(text, policy, self._listing.schema(tool)):
-            content = node.value
+
+        def keep(content: str) -> str:
             if content not in references:
                 origin = f"{call}, part {len(references) + 1} of its result" if references else call
                 references[content] = self._backend.keep(tool, content, origin, redact=policy.redact, reader=reader)
-            edits.append((node.start, node.stop, dumps(references[content])))
-        return edits
+            return references[content]
+
+        return rewrite.kept(text, policy, keep)
 
     def _check(self, tools: Mapping[str, Json], complete: bool) -> Collection[str]:
         """Compare a list with the pins: at once in strict mode, else in a worker while the list passes."""

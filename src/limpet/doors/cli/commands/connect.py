@@ -39,6 +39,7 @@ KEEPING = (
         "--threshold", "BYTES", "Results of so many bytes or more are kept. [default: 4096]", COUNT, bounds=(1, None)
     ),
     flag("--strict", "Block tools that changed since `limpet seals` first saw them."),
+    flag("--keep-schemas", "Leave tools with an output schema as they are, and keep none of their results."),
 )
 SCOPE = flag("--user/--project-only", "In your home folder, or (the default) in this project alone.", SWITCH, to="user")
 DRY_RUN = flag("--dry-run", "Show what would change, and change nothing.")
