@@ -36,7 +36,7 @@ SEED_LAYERS = {
     "agent_state",
 }
 SEED_TASKS = {"begin_task", "end_task", "cancel_task"}
-WINDOW = {"uncompact", "show_window"}
+WINDOW = {"uncompact", "show_window", "compact_window"}
 SEED_JOURNAL = {"recover_notes", "log_decision", "update_notes", "checkpoint_session"}
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
@@ -84,6 +84,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("uncompact", {"first": 1}),
     ("list_folds", {}),
     ("show_window", {}),
+    ("compact_window", {}),
     ("scratchpad_read", {"id": "{output}", "lines": "1-2"}),
     ("scratchpad_list", {}),
     ("savings", {}),

@@ -263,6 +263,10 @@ ROWS = (
     Operation("show_window", "window.window:show_window", "window.window:gauge_json",
         result={"limit": "integer", "used": "integer", "percent": "number", "sections": "object", "left_out": "array"},
         level=READ, commands=("window show",), own_window=True),
+    Operation("compact_window", "window.window:compact_window", "window.window:compacted_json",
+        result={"ok": "boolean", "folded": "integer", "first": "integer?", "last": "integer?", "freed": "integer?",
+            "used": "integer", "limit": "integer", "left_out": "integer?", "reason": "string?"},
+        level=WRITE, commands=("window compact",), own_window=True),
     Operation("list_folds", "window.window:list_folds", "window.window:folds_json",
         result={"folds": "array", "messages": "integer"},
         level=READ, profiles=NONE, commands=("window folds",)),
@@ -394,6 +398,7 @@ OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation i
 _BY_PLACE = {operation.run: operation for operation in ROWS}
 COMMANDS: Mapping[str, Operation] = {words: operation for operation in ROWS for words in operation.commands}
 WITH_WINDOW = tuple(operation.name for operation in ROWS if operation.with_window)
+OWN_WINDOW = tuple(operation.name for operation in ROWS if operation.own_window)
 
 
 def find(name: str) -> Operation:

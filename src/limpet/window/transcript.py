@@ -77,6 +77,7 @@ class FoldRecord(NamedTuple):
     limit: int | None = None  # of COMPACT and WARN: the model's window in tokens
     head: int | None = None  # of REWIND: the position that the next message follows
     messages: tuple[Mapping[str, Any], ...] | None = None  # of EDIT: MessageRecords, each with its `text`
+    tasks: int | None = None  # of COMPACT: how many tasks of the session had ended by then
     unknown: Mapping[str, Any] = EMPTY
 
     @classmethod
@@ -96,6 +97,7 @@ class FoldRecord(NamedTuple):
             extra.get("limit"),
             extra.get("head"),
             tuple(extra["messages"]) if "messages" in extra else None,
+            extra.get("tasks"),
             unknown_keys(extra, cls._fields),
         )
 
@@ -109,6 +111,7 @@ class FoldRecord(NamedTuple):
             "limit": self.limit,
             "head": self.head,
             "messages": None if self.messages is None else list(self.messages),
+            "tasks": self.tasks,
             "lines": None if self.lines is None else dict(self.lines),
             "shown": [list(span) for span in self.shown] or None,
         }
