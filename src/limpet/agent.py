@@ -224,7 +224,7 @@ class Agent:
             arguments = self.session.outputs.expanded(arguments)
         answer: Any = tool.handler(arguments)
         if name in ("spawn_session", "fork_session"):
-            self._start(answer["id"], arguments, forked=name == "fork_session")
+            self._start(answer["id"], arguments)
         if name == "report_result":
             self._ended = str(arguments.get("result", ""))
         text = window.as_text(answer)
@@ -234,7 +234,7 @@ class Agent:
 
     # --- children -----------------------------------------------------------------------------------------------------
 
-    def _start(self, id: str, arguments: Mapping[str, Any], *, forked: bool) -> None:
+    def _start(self, id: str, arguments: Mapping[str, Any]) -> None:
         """Run a child in its own thread, with this agent's tools and limits."""
         name = arguments.get("model") or ""
         bounds = self.bounds._replace(tokens=arguments.get("token_limit") or self.bounds.tokens)
@@ -248,10 +248,7 @@ class Agent:
             models=self.models,
             summarise=self.summarise,
         )  # without checkpoints: the journal is for the work of the first agent
-        history = self.session.window.messages() if forked else []
-        if history and history[-1].calls():
-            history.pop()  # the reply with the call that forks: its results are the parent's
-        thread = threading.Thread(target=_run_child, args=(agent, arguments["task"], history), daemon=True)
+        thread = threading.Thread(target=_run_child, args=(agent, arguments["task"]), daemon=True)
         self.children[id] = Child(agent, thread)
         thread.start()
 
@@ -272,12 +269,12 @@ class Child(NamedTuple):
     thread: threading.Thread
 
 
-def _run_child(agent: Agent, task: str, history: Sequence[Message]) -> None:
+def _run_child(agent: Agent, task: str) -> None:
     """Run a child and record how it ended, also if it fails."""
     hold: Limpet = agent.session.hold
     outcome, text = FAILED, "it ended without a word"
     try:
-        ended = agent.run(task, history)
+        ended = agent.run(task)
         outcome, text = ended.outcome, ended.text
     except Exception as problem:
         text = f"{type(problem).__name__}: {problem}"
