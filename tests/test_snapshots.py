@@ -119,6 +119,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.nothing_folded(120, 130, 90),
     errors.bad_limit(-5),
     errors.request_too_big(40_125, 32_000, "user", 40_010),
+    errors.tools_too_big(5_155, 4_000),
     errors.output_too_big(70_000_000, 67_108_864),
     errors.ambiguous_output("3f9a1c2b"),
     errors.no_output("3f9a1c2b77e0"),

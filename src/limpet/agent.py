@@ -18,7 +18,7 @@ from typing import Any
 
 from limpet import errors, limits, prompts
 from limpet.api import Limpet, Session, Tool
-from limpet.catalogue.table import guidance
+from limpet.catalogue.table import OWN_WINDOW, WITH_WINDOW, guidance
 from limpet.errors import LimpetError
 from limpet.record import NamedTuple
 from limpet.session import tree
@@ -32,6 +32,7 @@ from limpet.window.step import Summarise
 COMPLETED, FAILED = tree.COMPLETED, tree.FAILED
 OUT_OF_TOKENS, CANCELLED = tree.OUT_OF_TOKENS, tree.CANCELLED
 OUT_OF_STEPS, OUT_OF_TIME = "step_limit_reached", "time_limit_reached"
+PROFILE = "core"  # with the tools about the window: what a small window has room for
 WAIT_SECONDS = 0.05  # between checks for a cancellation
 
 
@@ -67,12 +68,13 @@ class Limits(NamedTuple):
 class Agent:
     """Runs a session. One run at a time; `cancel` may be called from any thread."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a loop is made of
         self,
         session: Session,
         model: Model,
         *,
         tools: Sequence[Tool] = (),
+        profile: str = PROFILE,
         system: str = "",
         bounds: Limits | None = None,
         models: Mapping[str, Model] | None = None,
@@ -87,7 +89,8 @@ class Agent:
         self.summarise = summarise
         self.checkpoints = checkpoints  # in the project's journal, at each compaction and at the end
         self.own_tools = tuple(tools)
-        self.tools = _all_tools(session, self.own_tools)
+        self.profile = profile  # Limpet's tools; "agent" has those for sub-sessions too, at four times the tokens
+        self.tools = _all_tools(session, profile, self.own_tools)
         self.guidance = guidance(tool.name for tool in self.tools if tool not in self.own_tools)
         self.children: dict[str, Child] = {}
         self._messages: list[Message] | None = None
@@ -167,6 +170,7 @@ class Agent:
             given=CallerSections(tools=self.guidance),
             summarise=self.summarise,
             shorten=True,
+            tools=self.tools,
         )
         if isinstance(step, Compact):
             self._checkpoint(f"The window was compacted after {step.folded} messages.")
@@ -220,7 +224,7 @@ class Agent:
             arguments = self.session.outputs.expanded(arguments)
         answer: Any = tool.handler(arguments)
         if name in ("spawn_session", "fork_session"):
-            self._start(answer.values["id"], arguments, forked=name == "fork_session")
+            self._start(answer.values["id"], arguments)
         if name == "report_result":
             self._ended = str(arguments.get("result", ""))
         text = window.as_text(answer)
@@ -230,7 +234,7 @@ class Agent:
 
     # --- children -----------------------------------------------------------------------------------------------------
 
-    def _start(self, id: str, arguments: Mapping[str, Any], *, forked: bool) -> None:
+    def _start(self, id: str, arguments: Mapping[str, Any]) -> None:
         """Run a child in its own thread, with this agent's tools and limits."""
         name = arguments.get("model") or ""
         bounds = self.bounds._replace(tokens=arguments.get("token_limit") or self.bounds.tokens)
@@ -238,15 +242,13 @@ class Agent:
             Session(self.session.hold, id, self.session.by),
             self.models.get(name, self.model),
             tools=self.own_tools,
+            profile=self.profile,
             system=self.system,
             bounds=bounds,
             models=self.models,
             summarise=self.summarise,
         )  # without checkpoints: the journal is for the work of the first agent
-        history = self.session.window.messages() if forked else []
-        if history and history[-1].calls():
-            history.pop()  # the reply with the call that forks: its results are the parent's
-        thread = threading.Thread(target=_run_child, args=(agent, arguments["task"], history), daemon=True)
+        thread = threading.Thread(target=_run_child, args=(agent, arguments["task"]), daemon=True)
         self.children[id] = Child(agent, thread)
         thread.start()
 
@@ -267,12 +269,12 @@ class Child(NamedTuple):
     thread: threading.Thread
 
 
-def _run_child(agent: Agent, task: str, history: Sequence[Message]) -> None:
+def _run_child(agent: Agent, task: str) -> None:
     """Run a child and record how it ended, also if it fails."""
     hold: Limpet = agent.session.hold
     outcome, text = FAILED, "it ended without a word"
     try:
-        ended = agent.run(task, history)
+        ended = agent.run(task)
         outcome, text = ended.outcome, ended.text
     except Exception as problem:
         text = f"{type(problem).__name__}: {problem}"
@@ -284,8 +286,8 @@ def _run_child(agent: Agent, task: str, history: Sequence[Message]) -> None:
             hold.end(agent.session.id, outcome, text[: limits.RESULT_MAX_CHARS])
 
 
-def _all_tools(session: Session, own: Sequence[Tool]) -> tuple[Tool, ...]:
-    ours = session.hold.tools("agent", session=session.id)
+def _all_tools(session: Session, profile: str, own: Sequence[Tool]) -> tuple[Tool, ...]:
+    ours = session.tools(profile, also=(*WITH_WINDOW, *OWN_WINDOW))
     names = {tool.name for tool in ours}
     for tool in own:
         if tool.name in names:

@@ -54,6 +54,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Clock = Callable[[], int]
 Run = Callable[[Operation, Mapping[str, Any], str | None, str, Masking | None], Any]  # as Limpet.run
+ABOUT_WINDOW = ("show_window", "compact_window")  # operations that a session's own window answers
 LIBRARY = "agent/library"  # who calls, unless the caller says so
 NO_FOLDER = os.path.join(os.devnull, "none")  # a path where no file can be
 
@@ -393,14 +394,24 @@ class Session:
 
     @property
     def window(self) -> Window:
-        """The window of a loop that calls a model: `next`, `sent` and `uncompact`."""
+        """The window of a loop that calls a model: `next`, `sent`, `compact` and `uncompact`."""
         if self._window is None:
             self._window = resolve("window.window:Window")(self.ctx)
         return self._window
 
     def tools(self, profile_name: str = "core", *, also: Sequence[str] = WITH_WINDOW) -> list[Tool]:
         """The tools of a profile for this session, and those that read back what its window left out."""
-        return self.hold.tools(profile_name, session=self.id, also=also)
+        tools = self.hold.tools(profile_name, session=self.id, also=also)
+        return [self._with_window(tool) if tool.name in ABOUT_WINDOW else tool for tool in tools]
+
+    def _with_window(self, tool: Tool) -> Tool:
+        """A tool about the window, answered by this session's: the store does not know its prompt, tools and limit."""
+
+        def handle(arguments: Mapping[str, Any]) -> dict[str, Any]:
+            checked(find(tool.name), arguments)
+            return window.ABOUT_WINDOW[tool.name](self.window)
+
+        return tool._replace(handler=handle)
 
     def answer(self, reply: Message, tools: Sequence[Tool]) -> list[Message]:
         """Run the calls in a model's reply with these tools, Limpet's and your own. Returns a message per call.

@@ -146,6 +146,7 @@ if TYPE_CHECKING:  # what a type checker knows of the methods; the classes of pa
         add = Awaited(_session.window.add)
         leave = Awaited(_session.window.leave)
         uncompact = Awaited(_session.window.uncompact)
+        compact = Awaited(_session.window.compact)
         messages = Awaited(_session.window.messages)
         gauge = Awaited(_session.window.gauge)
         shows_handoff: bool

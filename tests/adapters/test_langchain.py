@@ -187,7 +187,7 @@ def test_the_answer_to_a_warning_does_not_end_the_run(hold: Limpet) -> None:
         """Say something that is not big enough to be kept aside."""
         return f"word{number} " * 500
 
-    made, chat = agent(model, [speak], hold, limit=stories.LIMIT)
+    made, chat = agent(model, [speak], hold, limit=6_000)
     state = made.invoke(asked("Speak."), THREAD)
     assert state["messages"][-1].text == "Done."
     assert "Noted." not in [message.text for message in state["messages"]], "it is no answer to the user"

@@ -16,7 +16,9 @@ from limpet.agent import Agent, Limits, Reply
 from limpet.api import Limpet, Tool
 from limpet.model import MESSAGE
 from limpet.store import Listing
+from limpet.window import transcript
 from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Text, assistant
+from limpet.window.plan.counts import ESTIMATE, Meter, exact
 from limpet.window.plan.rules import LOST
 
 Move = str | Message | Callable[[Sequence[Message]], "Move"]
@@ -285,7 +287,7 @@ def test_a_run_can_be_cancelled(hold: Limpet) -> None:
 def test_the_system_prompt_is_in_the_very_next_request_after_an_edit(hold: Limpet) -> None:
     hold.session().prompt.write("Answer in English.")
     model = Script(call("edit_system_prompt", operation="append", content="\nNever touch main.py."), "done")
-    Agent(hold.session(), model, system="You port parsers.").run("go")
+    Agent(hold.session(), model, profile="full", system="You port parsers.").run("go")
     first, second = (shown(request) for request in model.requests)
     assert "You port parsers." in first
     assert "Answer in English." in first
@@ -311,7 +313,7 @@ def test_each_compaction_is_warned_of_once_and_what_was_written_then_survives(ho
 
     model = Script(*[work] * 120, "all done")
     agent = Agent(
-        hold.session(), model, tools=[echo()], system="Keep the rules.", bounds=Limits(window=6_800, steps=130)
+        hold.session(), model, tools=[echo()], system="Keep the rules.", bounds=Limits(window=9_000, steps=130)
     )
     ended = agent.run("Do the long work, and never touch main.py.")
     assert ended.outcome == "completed"
@@ -328,6 +330,81 @@ def test_each_compaction_is_warned_of_once_and_what_was_written_then_survives(ho
         for at, line in zip(warned, written, strict=True):
             assert (line in text) == (number >= at), (number, at)
     assert text.count("[System] Context is approaching") == 0
+
+
+def sent_tokens(messages: Sequence[Message], tools: Sequence[Tool]) -> int:
+    meter = Meter(tokenizer=exact() or ESTIMATE)
+    return sum(map(meter.message, messages)) + meter.definitions(tools)
+
+
+@pytest.mark.parametrize(("profile", "window"), [("core", 4_500), ("core", 8_000), ("agent", 10_000)])
+def test_what_is_sent_fits_the_window_with_its_tools(hold: Limpet, profile: str, window: int) -> None:
+    sizes: list[tuple[int, int]] = []
+
+    def model(messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
+        agent_gauge = agent.session.window.gauge()
+        sizes.append((sent_tokens(messages, tools), agent_gauge.used))
+        return call("echo", text=f"step {len(sizes)} ", times=60) if len(sizes) < 80 else assistant("done")
+
+    bounds = Limits(window=window, steps=100)
+    agent = Agent(hold.session(), model, tools=[echo()], profile=profile, bounds=bounds)
+    assert agent.run("Do the long work.").outcome == "completed"
+    assert max(real for real, _ in sizes) <= window
+    for real, said in sizes:  # the gauge knows nothing of a warning that goes with one request
+        assert 0 <= real - said < 120
+    assert any(fold["how"] == "compact" for fold in hold.call("list_folds", {})["folds"])
+
+
+def test_a_window_too_small_for_the_tools_is_said_at_once(hold: Limpet) -> None:
+    model = Script()
+    ended = Agent(hold.session(), model, profile="agent", bounds=Limits(window=4_000)).run("Port the parser.")
+    assert (ended.outcome, ended.steps, model.requests) == ("error", 0, [])
+    assert "the tools alone take 5," in ended.text
+    assert "Offer fewer tools" in ended.text
+    assert [message.text() for message in hold.session().window.messages()] == ["Port the parser."]
+
+
+def test_an_agent_asks_for_a_compaction_and_is_told_what_was_folded(hold: Limpet) -> None:
+    moves = [call("echo", text=f"step {number} ", times=30) for number in range(12)]
+    model = Script(*moves, call("show_window"), call("compact_window"), "done")
+    Agent(hold.session(), model, tools=[echo()], bounds=Limits(window=20_000)).run("Do it, and never touch main.py.")
+    gauge, folded = (last_result(model.requests[number]) for number in (-2, -1))
+    assert gauge["limit"] == 20_000
+    assert gauge["sections"]["tool definitions"] > 1_000
+    assert (folded["ok"], folded["first"]) == (True, 1)
+    assert folded["folded"] == folded["last"] > 15
+    assert folded["used"] < gauge["used"] - 500
+    assert len(model.requests[-1]) < len(model.requests[-2]) - 15
+    assert "never touch main.py" in shown(model.requests[-1])
+    assert len(transcript_of(hold)) == 2 * 14 + 2
+
+
+def test_a_compaction_of_nothing_says_so(hold: Limpet) -> None:
+    model = Script(call("compact_window"), "done")
+    Agent(hold.session(), model).run("Compact it.")
+    answer = last_result(model.requests[-1])
+    assert (answer["ok"], answer["folded"]) == (False, 0)
+    assert answer["reason"]
+    assert "Compact it." in shown(model.requests[-1])
+
+
+def transcript_of(hold: Limpet) -> list[Message]:
+    return [stored.message for stored in transcript.messages(hold.context("one"))]
+
+
+def test_a_compaction_follows_so_many_ended_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIMPET_SET", "window.compact_after_tasks=3")
+    moves: list[Move] = []
+    for number in range(7):
+        moves += [call("begin_task", description=f"part {number}"), call("echo", text="x", times=50)]
+        moves += [call("end_task", summary=f"part {number} is read")]
+    with limpet.open(str(tmp_path / "limpet.db"), project="demo", session="one") as hold:
+        model = Script(*moves, "done")
+        Agent(hold.session(), model, tools=[echo()], bounds=Limits(window=50_000)).run("Read it all.")
+        folds = [fold for fold in hold.call("list_folds", {})["folds"] if fold["how"] == "compact"]
+        assert len(folds) == 2
+        assert all("part 0 is read" in shown(request) for request in model.requests[4:])
+        assert not any("[System] Context is approaching" in shown(request) for request in model.requests)
 
 
 def test_what_left_the_window_is_one_question_away(hold: Limpet) -> None:
@@ -418,7 +495,7 @@ def test_children_really_run_at_once_and_report(hold: Limpet) -> None:
         return call("report_result", result=f"done with {part}")
 
     parent = Script(*spawn_and_wait(3, model="worker"))
-    with Agent(hold.session(), parent, models={"worker": child}) as agent:
+    with Agent(hold.session(), parent, profile="agent", models={"worker": child}) as agent:
         assert agent.run("Split it.").text == "all in"
     results = last_result(parent.requests[-1])["results"]
     assert [one["status"] for one in results] == ["completed"] * 3
@@ -434,7 +511,7 @@ def test_a_fork_has_the_history_and_the_notepad_and_a_spawned_one_has_not(hold: 
             return assistant("my answer")
 
         parent = Script(call("write_notepad", content="the plan"), *spawn_and_wait(1, how, model="worker"))
-        with Agent(hold.session(how), parent, models={"worker": child}) as agent:
+        with Agent(hold.session(how), parent, profile="agent", models={"worker": child}) as agent:
             agent.run("The whole story.")
         (result,) = last_result(parent.requests[-1])["results"]
         assert (result["status"], result["result"]) == ("completed", "my answer")
@@ -456,7 +533,7 @@ def test_a_child_that_crashes_or_runs_out_touches_nobody_else(hold: Limpet) -> N
         ("circle", circle, "token_limit_reached", "thinking"),
     ):
         parent = Script(*spawn_and_wait(1, model=name, token_limit=5_000))
-        with Agent(hold.session(name), parent, models={name: model}) as agent:
+        with Agent(hold.session(name), parent, profile="agent", models={name: model}) as agent:
             assert agent.run("go").outcome == "completed"
         (result,) = last_result(parent.requests[-1])["results"]
         assert result["status"] == status
@@ -471,7 +548,9 @@ def test_cancelling_the_parent_cancels_the_children(hold: Limpet) -> None:
         return call("list_notes")
 
     parent = Script(*spawn_and_wait(1, model="endless"))
-    with Agent(hold.session(), parent, models={"endless": endless}, bounds=Limits(steps=10_000)) as agent:
+    with Agent(
+        hold.session(), parent, profile="agent", models={"endless": endless}, bounds=Limits(steps=10_000)
+    ) as agent:
         thread = threading.Thread(target=agent.run, args=("go",))
         thread.start()
         assert started.wait(30)

@@ -36,7 +36,7 @@ SEED_LAYERS = {
     "agent_state",
 }
 SEED_TASKS = {"begin_task", "end_task", "cancel_task"}
-WINDOW = {"uncompact", "show_window"}
+WINDOW = {"uncompact", "show_window", "compact_window"}
 SEED_JOURNAL = {"recover_journal", "log_decision", "update_journal", "checkpoint_session"}
 NEWER = ("list_memory", "delete_memory", "mark_useful")
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
@@ -89,6 +89,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("uncompact", {"first": 1}),
     ("list_folds", {}),
     ("show_window", {}),
+    ("compact_window", {}),
     ("read_output", {"id": "{output}", "lines": "1-2"}),
     ("list_outputs", {}),
     ("savings", {}),

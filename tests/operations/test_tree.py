@@ -8,8 +8,10 @@ import pytest
 
 from limpet import errors, limits
 from limpet.api import Limpet
+from limpet.model import FOLD, MESSAGE
 from limpet.session import tree
-from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Result, Text, user
+from limpet.store import Listing
+from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Result, Text, assistant, result, user
 
 
 def test_a_spawned_child_starts_empty_and_knows_its_task(hold: Limpet) -> None:
@@ -153,3 +155,34 @@ def test_what_cannot_be_is_refused_and_changes_nothing(hold: Limpet) -> None:
     with pytest.raises(errors.NotFound, match="sub_nobody"):
         hold.end("sub_nobody", "error")
     assert hold.sessions(include_archived=True) == ()
+
+
+def test_a_fork_has_the_history_with_its_folds_and_who_said_what(hold: Limpet) -> None:
+    parent = hold.session("parent")
+    talk = [user("Read all parts, and never touch main.py.")]
+    for number in range(12):
+        call = Call(f"c{number}", "shell", '{"command": "ls"}')
+        talk += [assistant(f"Step {number}.", call), result(call.id, f"line {number}\n" * 30)]
+    parent.window.keep(talk)
+    assert parent.window.compact().fold
+    before = parent.window.messages()
+    child = parent.fork("try it with a table")
+    assert child.window.messages() == before
+    child.window.add([user("Only in the child.")])
+    assert parent.window.messages() == before
+    restored = child.window.uncompact(2, 3)
+    assert "line 0" in restored.content
+    assert len(child.window.messages()) > len(before)
+    origins = [
+        [entry.origin for entry in hold.store.entries.list(hold.scope, Listing((MESSAGE, FOLD), id, limit=100)).entries]
+        for id in ("parent", child.id)
+    ]
+    assert sorted(origins[1]) == sorted([*origins[0], "person"])
+
+
+def test_a_fork_leaves_the_reply_that_made_it_to_the_parent(hold: Limpet) -> None:
+    parent = hold.session("parent")
+    fork = assistant("", Call("f1", "fork_session", "{}"), Call("f2", "look", "{}"))
+    parent.window.keep([user("Go."), assistant("Going."), user("Fork."), fork, result("f2", "seen")])
+    child = parent.fork("other way")
+    assert [message.text() for message in child.window.messages()] == ["Go.", "Going.", "Fork."]

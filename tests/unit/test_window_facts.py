@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limpet import limits
 from limpet.previews.preview import preview
 from limpet.text import tokens
 from limpet.window.messages import TOOL, Call, Media, Message, Result, Text, assistant, result, user
@@ -445,3 +446,39 @@ def test_the_reference_of_a_long_message_stays() -> None:
     missing = run_checks(checks(said), "").missing
     assert head in [check.text for check in missing]
     assert len(missing) < 10
+
+
+PLACES = ("left", "right", "last", "first")
+FILLER = [
+    f"The {thing} is described on the {place} page once more."
+    for thing in ("hall", "yard", "lift", "shop", "roof")
+    for place in PLACES
+]
+UNCUED_DECISION = "Kestrel it is, as far as the login page is concerned."
+
+
+@pytest.mark.parametrize("by_user", [False, True])
+def test_what_was_said_once_stays_before_what_was_said_again_and_again(by_user: bool) -> None:
+    call = Call("1", "shell", '{"command": "ls"}')
+    text = " ".join([*FILLER, UNCUED_DECISION, *FILLER])
+    spoken = [user(text) if by_user else assistant(text, call), *(assistant(line, call) for line in FILLER)]
+    gathered = merge(gather([message]) for message in spoken)
+    assert UNCUED_DECISION in gathered[facts.STATEMENTS if by_user else facts.REMARKS]
+    assert UNCUED_DECISION in facts.summarise(gathered, 300)
+
+
+def test_sentences_that_say_nothing_new_are_not_looked_for() -> None:
+    gathered = merge([gather([user(" ".join([*FILLER, UNCUED_DECISION, *FILLER]))])])
+    looked_for = [check.text for check in checks(gathered)]
+    assert UNCUED_DECISION in looked_for
+    assert len(looked_for) < len(FILLER)
+
+
+def test_facts_that_say_something_outlast_the_ones_that_do_not() -> None:
+    """A fold passes so many lines on; what was said once is among them however much was said after it."""
+    call = Call("1", "shell", "{}")
+    many = [assistant(f"{line} {'Indeed. ' * (number % 7)}", call) for number, line in enumerate(FILLER * 40)]
+    worn = [assistant(f"{first} {second}", call) for first in FILLER for second in FILLER]
+    gathered = merge(gather([message]) for message in (assistant(UNCUED_DECISION, call), *many, *worn))
+    assert len(gathered[facts.REMARKS]) <= limits.FACTS_KEPT
+    assert UNCUED_DECISION in gathered[facts.REMARKS]

@@ -161,11 +161,12 @@ class LimpetMessages:
     def request(self) -> dict[str, Any]:
         """`system`, `messages` and `tools` for a create call of the Messages API."""
         prompt = form.read({"system": self._system, "messages": []}) if self._system else ()
-        sent = self._bridge.next(self._bridged, prompt, self._talk, continues=True)
+        own = [tool if isinstance(tool, Mapping) else tool.to_dict() for tool in self._own.values()]
+        tools = [*(tool.anthropic() for tool in self._bridge.tools), *own]
+        sent = self._bridge.next(self._bridged, prompt, self._talk, continues=True, tools=tools)
         messages = [*sent.prompt, *sent.talk]
         body = form.write(_marked(messages) if self._cache else messages)
-        own = [tool if isinstance(tool, Mapping) else tool.to_dict() for tool in self._own.values()]
-        return {**body, "tools": [*(tool.anthropic() for tool in self._bridge.tools), *own]}
+        return {**body, "tools": tools}
 
     async def arequest(self) -> dict[str, Any]:
         return await asyncio.to_thread(self.request)

@@ -15,7 +15,8 @@ from threading import Lock, RLock
 from typing import Any, Generic, TypeVar
 
 from limpet import prompts
-from limpet.api import Limpet, Session, Tool
+from limpet.api import ABOUT_WINDOW, Limpet, Session, Tool
+from limpet.catalogue.operation import checked
 from limpet.catalogue.table import WITH_WINDOW, find, guidance
 from limpet.errors import LimpetError
 from limpet.limits import ADAPTER_SESSIONS, SESSION_MAX_CHARS
@@ -26,11 +27,13 @@ from limpet.window import window
 from limpet.window.messages import SYSTEM, Message, user
 from limpet.window.plan.context import is_injected
 from limpet.window.plan.controller import TooBig, Warn
+from limpet.window.plan.counts import ToolDefinition
 from limpet.window.sections import CallerSections
 from limpet.window.step import Summarise
 
 log = logging.getLogger("limpet")
 OF_TRANSCRIPT = ("window.", "session.tasks:")  # modules of operations that count the positions of a transcript
+DEFINITIONS_CACHED = 1_000  # tools: more than any agent has
 N = TypeVar("N")  # a message of the framework
 Read = Callable[[N], list[Message]]
 
@@ -65,6 +68,7 @@ class Bridge(Generic[N]):
         self._by = by
         self._open: OrderedDict[str, BridgedSession[N]] = OrderedDict()
         self._lock = Lock()
+        self._definitions: OrderedDict[int, tuple[Any, ToolDefinition]] = OrderedDict()  # by the id of the tool
         self.tools: tuple[Tool, ...] = tuple(self.hold.tools(options.profile, also=WITH_WINDOW))
         self.names = frozenset(tool.name for tool in self.tools)
         self.guidance = guidance(self.names)
@@ -95,6 +99,11 @@ class Bridge(Generic[N]):
 
     def call(self, session: Session, name: str, arguments: Mapping[str, Any], speaker: str = "") -> str:
         """Call one of Limpet's tools. Raises LimpetError with a text for the model."""
+        if name in ABOUT_WINDOW:
+            checked(find(name), arguments)
+            bridged = self.session(session.id, speaker)
+            with bridged.lock:
+                return window.as_text(window.ABOUT_WINDOW[name](bridged.window))
         of_transcript = speaker and find(name).run.startswith(OF_TRANSCRIPT)
         id = session_name(f"{session.id}/{speaker}") if of_transcript else session.id
         return self.hold.answer(find(name), arguments, id, self._by)
@@ -139,9 +148,18 @@ class Bridge(Generic[N]):
             return None
 
     def next(
-        self, bridged: BridgedSession[N], prompt: Sequence[Message], natives: Iterable[N], *, continues: bool
+        self,
+        bridged: BridgedSession[N],
+        prompt: Sequence[Message],
+        natives: Iterable[N],
+        *,
+        continues: bool,
+        tools: Sequence[ToolDefinition] = (),
     ) -> Sent:
-        """What to send. `continues`: the framework calls the model again after its answer to a warning."""
+        """What to send. `continues`: the framework calls the model again after its answer to a warning.
+
+        `tools` are those that go with the request, as far as the adapter knows them; their definitions are counted.
+        """
         with bridged.lock:
             talk = bridged.native_map.read(natives)
             options, sections = self._options, CallerSections(tools=self.guidance)
@@ -152,6 +170,7 @@ class Bridge(Generic[N]):
                 summarise=options.summarise,
                 shorten=True,
                 exact=True,
+                tools=tools,
             )
             bridged.warned = isinstance(step, Warn)
         if isinstance(step, TooBig):
@@ -161,6 +180,18 @@ class Bridge(Generic[N]):
         if bridged.warned and not continues:
             rest = (*rest[:-1], user(f"{rest[-1].text()}\n{prompts.prompt('warning_ends')}"))
         return Sent(first, rest)
+
+    def definitions(self, tools: Iterable[Any], convert: Callable[[Any], ToolDefinition]) -> list[ToolDefinition]:
+        """The definitions of a framework's tools, each converted once: some are made from the types of a function."""
+        definitions = []
+        for tool in tools:
+            cached = self._definitions.get(id(tool))
+            if cached is None or cached[0] is not tool:
+                cached = self._definitions[id(tool)] = (tool, convert(tool))
+                while len(self._definitions) > DEFINITIONS_CACHED:
+                    self._definitions.popitem(last=False)
+            definitions.append(cached[1])
+        return definitions
 
     def sent(self, bridged: BridgedSession[N], used: int | None = None) -> None:
         """The model has answered; `used` is the provider's count of the request's tokens.

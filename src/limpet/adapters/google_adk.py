@@ -74,7 +74,8 @@ class LimpetPlugin(BasePlugin):
         while len(self._requests) > REQUESTS:
             self._requests.popitem(last=False)
         own = llm_request.config.system_instruction
-        contents, prompt = await asyncio.to_thread(self._sent, bridged, llm_request.contents, own)
+        tools = [tool for tool in llm_request.config.tools or () if getattr(tool, "function_declarations", None)]
+        contents, prompt = await asyncio.to_thread(self._sent, bridged, llm_request.contents, own, tools)
         llm_request.contents, llm_request.config.system_instruction = contents, prompt
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
@@ -126,9 +127,13 @@ class LimpetPlugin(BasePlugin):
         session = context.session
         return self._bridge.session(session_of(session.app_name, session.user_id, session.id), _speaker(context))
 
-    def _sent(self, bridged: BridgedSession[Native], contents: Sequence[Any], own: Any) -> tuple[list[Any], str | None]:
+    def _sent(
+        self, bridged: BridgedSession[Native], contents: Sequence[Any], own: Any, tools: Sequence[Any]
+    ) -> tuple[list[Any], str | None]:
         prompt = [system_message(_prompt_text(own))] if own else []
-        sent = self._bridge.next(bridged, prompt, paired(contents), continues=False)
+        declarations = (declaration for tool in tools for declaration in tool.function_declarations)
+        definitions = [declaration.model_dump(mode="json", exclude_none=True) for declaration in declarations]
+        sent = self._bridge.next(bridged, prompt, paired(contents), continues=False, tools=definitions)
         natives: list[Any] = []
         for message, origin in zip(sent.talk, bridged.native_map.origins(sent.talk), strict=True):
             if origin is None or len(read(origin[0])) > 1:

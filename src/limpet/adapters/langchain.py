@@ -40,6 +40,7 @@ try:
     from langchain.tools.tool_node import ToolCallRequest
     from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
+    from langchain_core.utils.function_calling import convert_to_openai_tool
     from langgraph.config import get_config
     from langgraph.runtime import Runtime
     from langgraph.types import Command
@@ -103,7 +104,8 @@ class LimpetMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _request(self, bridged: BridgedSession[AnyMessage], request: ModelRequest[Any]) -> ModelRequest[Any]:
         own = request.system_message
         prompt = read(own) if own is not None else []
-        sent = self._bridge.next(bridged, prompt, request.messages, continues=True)
+        tools = self._bridge.definitions(request.tools, convert_to_openai_tool)
+        sent = self._bridge.next(bridged, prompt, request.messages, continues=True, tools=tools)
         origins = bridged.native_map.origins(sent.talk)
         messages: list[AnyMessage] = []
         for message, origin in zip(sent.talk, origins, strict=True):

@@ -100,7 +100,9 @@ class LimpetSession(SessionABC):
             talk.request = list(items)
             talk.usage_mark = None if talk is not self._main or self._run is None else _UsageMark.of(self._run)
             prompt = [system(own)] if own else []
-            sent = self._bridge.next(talk.bridged, prompt, _grouped(items), continues=False)
+            own = (tool for tool in data.agent.tools if isinstance(tool, FunctionTool))
+            tools = self._bridge.definitions(own, _definition)
+            sent = self._bridge.next(talk.bridged, prompt, _grouped(items), continues=False, tools=tools)
             written = {
                 id(message): talk.written.get(id(message)) or (message, openai_responses.write([message]))
                 for message in sent.talk
@@ -230,6 +232,10 @@ class LimpetSession(SessionABC):
         if not isinstance(parsed, dict):
             raise errors.wrong_type(name, "arguments", parsed, "a JSON object")
         return self._bridge.call(self._session, name, parsed)
+
+
+def _definition(tool: FunctionTool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema}
 
 
 def _session_of(context: ToolContext[Any], default: LimpetSession) -> LimpetSession:

@@ -137,7 +137,8 @@ class LimpetMemory(AbstractCapability[Any]):
         prompt = [system("\n\n".join(part.content for part in own))] if own else []
         # What the model said to a warning is no message of the run, and comes before the attempt that follows.
         talk = [*request.messages, *(bridged.warning_reply if request.attempt > 1 else ())]
-        sent = self._bridge.next(bridged, prompt, talk, continues=not request.streaming)
+        tools = self._bridge.definitions((*parameters.function_tools, *parameters.output_tools), _definition)
+        sent = self._bridge.next(bridged, prompt, talk, continues=not request.streaming, tools=tools)
         bridged.warning_reply = []
         origins = bridged.native_map.origins([*sent.prompt, *sent.talk])
         parts: list[InstructionPart] = []
@@ -219,6 +220,10 @@ class LimpetMemory(AbstractCapability[Any]):
         if calling is None or calling.session != self._session(ctx).session.id:
             return ""
         return calling.caller if calling.run == ctx.run_id else calling.speaker
+
+
+def _definition(tool: ToolDefinition) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
 
 
 def _as_shown(call: ToolCallPart, value: Any) -> str:

@@ -320,6 +320,10 @@ ROWS = (
     Operation("show_window", "window.window:show_window", "window.window:gauge_json",
         result={"limit": "integer", "used": "integer", "percent": "number", "sections": "object", "left_out": "array"},
         level=READ, commands=("window show",), own_window=True),
+    Operation("compact_window", "window.window:compact_window", "window.window:compacted_json",
+        result={"ok": "boolean", "folded": "integer", "first": "integer?", "last": "integer?", "freed": "integer?",
+            "used": "integer", "limit": "integer", "left_out": "integer?", "reason": "string?"},
+        level=WRITE, commands=("window compact",), own_window=True),
     Operation("list_folds", "window.window:list_folds", "window.window:folds_json",
         result={"folds": "array", "messages": "integer"},
         level=READ, profiles=NONE, commands=("window folds",)),
@@ -463,6 +467,7 @@ COMMANDS: Mapping[str, Operation] = {words: operation for operation in ROWS for 
 _TOOL_NAMES = frozenset(name for name in OPERATIONS if "_" in name)  # the others are also words
 _COMMANDS_FOR = {'agent_state with action "keys"': "state keys"}  # of operations that several commands call
 WITH_WINDOW = tuple(operation.name for operation in ROWS if operation.with_window)
+OWN_WINDOW = tuple(operation.name for operation in ROWS if operation.own_window)
 
 
 def listed_name(name: str) -> str:

@@ -72,7 +72,9 @@ def spawn_session(
 def fork_session(ctx: Context, task: str, token_limit: int | None = None, model: str = "") -> Spawned:
     """A child that continues from where its parent is, with the parent's notepad and its history up to now."""
     record = SessionRecord(forked=True, token_limit=token_limit, model=model)
-    return _make(ctx, task, True, record, "fork_session")
+    forked = _make(ctx, task, True, record, "fork_session")
+    transcript.copy_to(ctx, forked.id)
+    return forked
 
 
 def report_result(

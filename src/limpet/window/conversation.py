@@ -85,6 +85,7 @@ class Conversation:
         self._fold_digests: dict[str, str] = {}  # of the texts of folds
         self._size_cache: dict[str, int] = {}  # by text
         self._facts: dict[tuple[int, int], facts.Facts] = {}  # by first and last position of a group
+        self.tasks_tried = 0  # ended tasks when a compaction because of them could not be made
 
     # --- reading and reconciling --------------------------------------------------------------------------------------
 
@@ -389,6 +390,17 @@ class Conversation:
         """Whether the agent has had a turn since the warning."""
         first = FoldRecord.from_json(warning.extra).first
         return any(stored.message.role == ASSISTANT for stored in self._history[first:])
+
+    def tasks_ended(self) -> int:
+        """How many tasks of the session have ended that were not part of another one."""
+        tasks = [TaskRecord.from_json(entry.extra) for entry in self._entries if entry.kind == TASK and entry.done]
+        return sum(task.depth == 1 for task in tasks)
+
+    def tasks_since_compaction(self) -> int:
+        """How many of these have ended since the last compaction, or since one was tried in vain."""
+        compactions = [entry for entry in self._entries if entry.kind == FOLD and entry.extra.get("how") == COMPACT]
+        before = FoldRecord.from_json(compactions[-1].extra).tasks if compactions else 0
+        return self.tasks_ended() - max(before or 0, self.tasks_tried)
 
     def last_limit(self) -> int | None:
         """The limit of the last warning or compaction, for showing the window outside of a step."""

@@ -20,7 +20,7 @@ from limpet.window.conversation import Candidate, Conversation
 from limpet.window.messages import TOOL, Message
 from limpet.window.plan import compaction, controller, facts
 from limpet.window.plan.compaction import Clearable, FoldPlan, LongText
-from limpet.window.plan.context import HANDOFF, HEAD, LATE, PROMPT, request
+from limpet.window.plan.context import DEFINITIONS, HANDOFF, HEAD, LATE, PROMPT, request
 from limpet.window.plan.controller import Clear, Compact, Proceed, State, Step, TooBig, Warn
 from limpet.window.plan.counts import MESSAGE
 from limpet.window.plan.facts import CheckReport, addendum, checks, run_checks, words
@@ -45,6 +45,16 @@ class StepInput(NamedTuple):
     ratio: float = 1.0  # of the provider's token count to the estimate
     summarise: Summarise | None = None
     shorten: bool = False  # whether a message that is too long may be replaced by its preview
+    tool_tokens: int = 0  # of the tool definitions that go with the request, as estimated
+
+    @property
+    def scaled_tools(self) -> int:
+        return round(self.tool_tokens * self.ratio)
+
+    @property
+    def room(self) -> int:
+        """What the window has for messages. Percentages are of this: no compaction makes the tools smaller."""
+        return self.limit - self.scaled_tools
 
 
 class Attempt(NamedTuple):
@@ -56,7 +66,7 @@ class Attempt(NamedTuple):
     size: int
     problems: tuple[str, ...]
 
-    def record(self, before: int, limit: int) -> FoldRecord:
+    def record(self, before: int, step_input: StepInput, tasks: int) -> FoldRecord:
         """The fold as it is stored."""
         fold = self.candidate.fold
         missing = tuple(check.text for check in self.checked.missing)
@@ -68,10 +78,24 @@ class Attempt(NamedTuple):
             facts=self.facts,
             score=None if self.checked.score is None else round(self.checked.score, 4),
             missing=missing[: limits.FACTS_KEPT],
-            before=before,
-            after=self.size,
-            limit=limit,
+            before=before + step_input.tool_tokens,
+            after=self.size + step_input.tool_tokens,
+            limit=step_input.limit,
+            tasks=tasks or None,
         )
+
+
+class Compacted(NamedTuple):
+    """What a compaction that was asked for did. Positions count from 1; nothing was folded if `fold` is empty."""
+
+    fold: str  # its key
+    first: int
+    last: int
+    freed: int  # tokens
+    score: float | None
+    missing: tuple[str, ...]
+    gauge: Gauge
+    problems: tuple[str, ...] = ()  # why nothing was folded
 
 
 class StepRunner:
@@ -96,6 +120,9 @@ class StepRunner:
         self._nothing_to_clear = False
 
     def run(self) -> Step:
+        if self.input.room <= 0:
+            advice = errors.tools_too_big(self.input.scaled_tools, self.input.limit).message
+            return TooBig(self._request(), self.gauge(), advice)
         while True:
             state = self._state()
             if controller.void(state, self.rules):
@@ -107,6 +134,7 @@ class StepRunner:
             elif choice == controller.COMPACT:
                 if (compacted := self._compact(state)) is not None:
                     return compacted
+                self._note_attempt(state)
             elif choice == controller.SHORTEN:
                 self._shorten()
             elif choice == controller.TOO_BIG:
@@ -121,7 +149,7 @@ class StepRunner:
     # --- measuring ----------------------------------------------------------------------------------------------------
 
     def _state(self) -> State:
-        used, limit = self.used(), self.input.limit
+        used, limit = self.used(), self.input.room
         warning = self.conversation.warning()
         clearable = 0
         if used * 100 >= limit * self.rules.clear_percent and not self._nothing_to_clear:
@@ -134,10 +162,22 @@ class StepRunner:
             warning is not None and self.conversation.answered(warning),
             not self.problems,
             used > limit and bool(self._long_texts()),
+            self._is_task_due(),
         )
 
+    def _is_task_due(self) -> bool:
+        most = self.rules.compact_after_tasks
+        return 0 < most <= self.conversation.tasks_since_compaction()
+
+    def _note_attempt(self, state: State) -> None:
+        """After a compaction that could not be made: one that only tasks asked for waits for the next task."""
+        if state.tasks_due:
+            self.conversation.tasks_tried = self.conversation.tasks_ended()
+            if not (state.warned and state.answered) and state.used * 100 < state.limit * self.rules.full_percent:
+                self.problems = ()  # the window is not full, so nothing is wrong with it
+
     def used(self) -> int:
-        """Tokens of the request, scaled to the provider's count where that is known."""
+        """Tokens of the messages of the request, scaled to the provider's count where that is known."""
         return round(self.estimate() * self.input.ratio)
 
     def estimate(self) -> int:
@@ -163,7 +203,9 @@ class StepRunner:
             sizes[PROMPT] = sizes.get(PROMPT, 0) + sum(map(self.conversation.measure, self.input.prompt))
         for name, size in self.conversation.by_role.items():
             sizes[name] = sizes.get(name, 0) + size
-        return Gauge(self.input.limit, self.used(), sizes, self.sections.parts.left_out)
+        if self.input.tool_tokens:
+            sizes[DEFINITIONS] = self.input.tool_tokens
+        return Gauge(self.input.limit, self.used() + self.input.scaled_tools, sizes, self.sections.parts.left_out)
 
     def _request(self, candidate: Candidate | None = None) -> tuple[Message, ...]:
         history = [item.message for item in self.conversation.items] if candidate is None else candidate.messages
@@ -192,8 +234,8 @@ class StepRunner:
             return []  # without outputs, no reference could bring a result back
         items, count = self.conversation.items, self.conversation.count
         results = compaction.clearable(items, count, keep=self.rules.keep_results)
-        if used * 100 >= self.input.limit * self.rules.full_percent:
-            most = self.input.limit * self.rules.tail_percent // 100
+        if used * 100 >= self.input.room * self.rules.full_percent:
+            most = self.input.room * self.rules.tail_percent // 100
             keys = {result.key for result in results}
             results += [result for result in compaction.oversized(items, count, most=most) if result.key not in keys]
         return results
@@ -234,7 +276,7 @@ class StepRunner:
     def _long_texts(self) -> list[LongText]:
         if not self.input.shorten or not self.ctx.bounds.outputs.enabled:
             return []
-        most = self.input.limit * self.rules.tail_percent // 100
+        most = self.input.room * self.rules.tail_percent // 100
         return compaction.long_texts(self.conversation.items, self.conversation.sizes, most=most)
 
     def _shorten(self) -> None:
@@ -253,26 +295,20 @@ class StepRunner:
 
     def _advice(self, state: State) -> str:
         largest, size = max(self.gauge().sections.items(), key=lambda section: section[1])
-        return errors.request_too_big(state.used, state.limit, largest, size).message
+        return errors.request_too_big(self.gauge().used, self.input.limit, largest, size).message
 
     # --- compacting ---------------------------------------------------------------------------------------------------
 
     def _compact(self, state: State) -> Compact | None:
         """Fold the old messages, if the resulting request passes. None if none passes; `problems` says why."""
-        # The prompt cache is lost anyway, so the stable sections may change now.
-        self.stable = sections.read_stable(self.working)
-        self.sections = sections.sections(self.working, self.stable, self.input.sections)
+        self._read_stable()
         before = self.estimate()
         attempt = self._attempts()
         if attempt is None:
             return None
         fold, checked = attempt.candidate.fold, attempt.checked
-        draft = transcript.fold_draft(self.ctx, attempt.record(before, self.input.limit), fold.text)
-        entry = self.conversation.add_fold(self.ctx, draft, "compact")
         return Compact(
-            self._request(),
-            self.gauge(),
-            entry.key,
+            *self._folded(attempt, before),
             fold.last - fold.first + 1,
             before - attempt.size,
             checked.score,
@@ -280,25 +316,54 @@ class StepRunner:
             state.warned,
         )
 
-    def _attempts(self) -> Attempt | None:
-        """The first attempt that passes, each with a shorter tail."""
-        tail = self.input.limit * self.rules.tail_percent / self.input.ratio / 100
+    def compact(self) -> Compacted:
+        """Fold the old messages because somebody asked for it, however full the window is."""
+        self._read_stable()
+        before = self.estimate()
+        attempt = self._attempts(before)
+        if attempt is None:
+            return Compacted("", 0, 0, 0, None, (), self.gauge(), self.problems)
+        fold, checked = attempt.candidate.fold, attempt.checked
+        _, gauge, key = self._folded(attempt, before)
+        missing = tuple(check.text for check in checked.missing)
+        return Compacted(key, fold.first + 1, fold.last + 1, before - attempt.size, checked.score, missing, gauge)
+
+    def _read_stable(self) -> None:
+        """The prompt cache is lost anyway, so the stable sections may change now."""
+        self.stable = sections.read_stable(self.working)
+        self.sections = sections.sections(self.working, self.stable, self.input.sections)
+
+    def _folded(self, attempt: Attempt, before: int) -> tuple[tuple[Message, ...], Gauge, str]:
+        """The request after this compaction, what fills it, and the key of the fold."""
+        record = attempt.record(before, self.input, self.conversation.tasks_ended())
+        draft = transcript.fold_draft(self.ctx, record, attempt.candidate.fold.text)
+        entry = self.conversation.add_fold(self.ctx, draft, "compact")
+        return self._request(), self.gauge(), entry.key
+
+    def _attempts(self, size: int | None = None) -> Attempt | None:
+        """The first attempt that passes, each with a shorter tail.
+
+        The percentages are of the window, or of a request of `size` tokens that is to become smaller.
+        """
+        whole = self.input.room if size is None else min(self.input.room, round(size * self.input.ratio))
+        tail = whole * self.rules.tail_percent / self.input.ratio / 100
+        target = self.input.room * self.rules.target_percent // 100
+        target = target if size is None else min(target, whole - 1)
         for share in TAILS:
             plan = compaction.plan(self.conversation.items, self.conversation.sizes, tail=int(tail * share / 100))
             if plan is None:
                 self.problems = self.problems or ("there is nothing to fold",)
                 continue
-            attempt = self._attempt(plan)
+            attempt = self._attempt(plan, target)
             self.problems = attempt.problems
             if not self.problems:
                 return attempt
         return None
 
-    def _attempt(self, plan: FoldPlan) -> Attempt:
+    def _attempt(self, plan: FoldPlan, most: int) -> Attempt:
         gathered = self.conversation.facts_of(self.conversation.items[: plan.cut])
         heading = self._heading(plan)
         candidate = self.conversation.with_fold(plan.fold("", heading))
-        most = self.input.limit * self.rules.target_percent // 100
         budget = self._summary_budget(candidate, most)
         spare = budget * limits.ADDENDUM_PERCENT // 100
         text = f"{heading}\n{self._summary(plan, gathered, budget - spare)}"
@@ -325,7 +390,7 @@ class StepRunner:
         return candidate, self._request(candidate)
 
     def _summary_budget(self, candidate: Candidate, most: int) -> int:
-        budget = min(limits.SUMMARY_MAX_TOKENS, self.input.limit * self.rules.summary_percent // 100)
+        budget = min(limits.SUMMARY_MAX_TOKENS, self.input.room * self.rules.summary_percent // 100)
         if self.input.summarise is None:
             return budget
         # A model's summary was paid for; it is not cut while there is room for it.
@@ -356,8 +421,10 @@ def _saving(result: Clearable) -> int:
     return max(0, result.tokens - (LINE_TOKENS if result.read else REFERENCE_TOKENS))
 
 
-def stored_gauge(ctx: Context, conversation: Conversation) -> Gauge:
-    """The gauge of the window as it is in the store, outside of a step."""
-    limit = conversation.last_limit() or ctx.bounds.window.limit
-    step_input = StepInput((), CallerSections(), limit)
-    return StepRunner(ctx, conversation, sections.read_stable(ctx), step_input).gauge()
+def stored_runner(
+    ctx: Context, conversation: Conversation, step_input: StepInput | None = None, working: Context | None = None
+) -> StepRunner:
+    """A step outside of a request: as the last one was, or as far as the store knows."""
+    if step_input is None:
+        step_input = StepInput((), CallerSections(), conversation.last_limit() or ctx.bounds.window.limit)
+    return StepRunner(ctx, conversation, sections.read_stable(working or ctx), step_input, working)

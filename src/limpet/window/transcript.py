@@ -20,7 +20,7 @@ from limpet.model import AGENT, EMPTY, FOLD, MESSAGE, PERSON, TASK, TOOL, Draft,
 from limpet.record import NamedTuple
 from limpet.redaction import MASK, Masking, redact
 from limpet.session.records import CANCELLED, TaskRecord, unknown_keys
-from limpet.store import Listing, to_json
+from limpet.store import Decide, Listing, to_json
 from limpet.text import safe
 from limpet.window.messages import ASSISTANT, USER, Call, Message, Result, Text, Thinking
 from limpet.window.messages import TOOL as TOOL_ROLE
@@ -77,6 +77,7 @@ class FoldRecord(NamedTuple):
     limit: int | None = None  # of COMPACT and WARN: the model's window in tokens
     head: int | None = None  # of REWIND: the position that the next message follows
     messages: tuple[Mapping[str, Any], ...] | None = None  # of EDIT: MessageRecords, each with its `text`
+    tasks: int | None = None  # of COMPACT: how many tasks of the session had ended by then
     unknown: Mapping[str, Any] = EMPTY
 
     @classmethod
@@ -96,6 +97,7 @@ class FoldRecord(NamedTuple):
             extra.get("limit"),
             extra.get("head"),
             tuple(extra["messages"]) if "messages" in extra else None,
+            extra.get("tasks"),
             unknown_keys(extra, cls._fields),
         )
 
@@ -109,6 +111,7 @@ class FoldRecord(NamedTuple):
             "limit": self.limit,
             "head": self.head,
             "messages": None if self.messages is None else list(self.messages),
+            "tasks": self.tasks,
             "lines": None if self.lines is None else dict(self.lines),
             "shown": [list(span) for span in self.shown] or None,
         }
@@ -196,6 +199,40 @@ def _newest(ctx: Context, first: int, limit: int) -> list[Entry]:
     page = ctx.store.entries.list(ctx.scope, Listing((MESSAGE,), ctx.session, include_done=True, limit=limit))
     entries = sorted(page.entries, key=lambda entry: entry.key)
     return [entry for entry in entries if position_of(entry.key) >= first]
+
+
+def copy_to(ctx: Context, session: str) -> None:
+    """Give a new session the messages and folds of this one as they are, whoever wrote them: it goes on from here."""
+    originals = _newest(ctx, 0, limits.MESSAGES_READ)
+    originals = originals[: _settled([message_of(entry) for entry in originals])]
+    if not originals:
+        return
+    stamp, last = ctx.stamp("fork_session"), len(originals) - 1
+    drafts = [
+        (_key(session, position), Draft(entry.content, session, extra=entry.extra, origin=entry.origin))
+        for position, entry in enumerate(originals)
+    ]
+    ctx.store.entries.append(ctx.scope, MESSAGE, drafts, stamp)
+    for entry in entries(ctx):
+        is_fold = entry.kind == FOLD and entry.extra.get("how") != WARN
+        if (is_fold or (entry.kind == TASK and entry.done)) and number_or(entry.extra.get("first")) <= last:
+            extra = {**entry.extra, "last": min(number_or(entry.extra.get("last"), last), last)}
+            draft = entry.revised(session=session, extra=extra, origin=entry.origin)
+            ctx.store.entries.edit(ctx.scope, entry.kind, None, _always(draft), stamp)
+
+
+def _always(draft: Draft) -> Decide:
+    return lambda before: draft
+
+
+def _settled(said: Sequence[Message]) -> int:
+    """How many messages come before the reply whose calls are under way, if there is one."""
+    for position in range(len(said) - 1, -1, -1):
+        if said[position].role == ASSISTANT:
+            calls = {call.id for call in said[position].calls()}
+            answered = {result.call_id for message in said[position + 1 :] for result in message.results()}
+            return len(said) if calls <= answered else position
+    return len(said)
 
 
 def message_of(entry: Entry) -> Message:

@@ -24,19 +24,19 @@ from limpet.record import NamedTuple
 from limpet.session.records import TaskRecord
 from limpet.store import Decide
 from limpet.text import tokens
-from limpet.window import sections, step, transcript
+from limpet.window import sections, transcript
 from limpet.window.conversation import Conversation, Count
 from limpet.window.messages import TOOL, Call, Message, Result, Text
 from limpet.window.plan import folding
 from limpet.window.plan.context import shared, split
 from limpet.window.plan.controller import Step
-from limpet.window.plan.counts import ESTIMATE, Meter, exact
+from limpet.window.plan.counts import ESTIMATE, Meter, ToolDefinition, exact
 from limpet.window.plan.facts import words
 from limpet.window.plan.gauge import Gauge
 from limpet.window.plan.line import contains, within
 from limpet.window.plan.rules import expand, repair
 from limpet.window.sections import CallerSections, StableSections
-from limpet.window.step import StepInput, StepRunner, Summarise, stored_gauge
+from limpet.window.step import Compacted, StepInput, StepRunner, Summarise, stored_runner
 from limpet.window.transcript import WARN, FoldRecord, StoredMessage
 
 FOLLOW_TRIES = 20  # more than loops work in one session at the same moment
@@ -57,12 +57,14 @@ class Window:
         self._context = context
         self._working = working or context
         # Each message is counted once and its size stored with it, so the exact count costs little where it can be had.
-        self._conversation = Conversation(count or Meter(tokenizer=exact() or ESTIMATE).message)
+        self._meter = Meter(tokenizer=exact() or ESTIMATE)
+        self._conversation = Conversation(count or self._meter.message)
         self._stable: StableSections | None = None
         self._request: tuple[Message, ...] = ()  # the last one, as the transcript has it
         self._repaired: tuple[Message, ...] = ()  # the same as the caller got it, with orphans repaired
-        self._request_size = 0
+        self._request_size = 0  # of the tool definitions too
         self._ratio = 1.0
+        self._input: StepInput | None = None  # of the last request
 
     def next(
         self,
@@ -74,6 +76,7 @@ class Window:
         summarise: Summarise | None = None,
         shorten: bool = False,
         exact: bool = False,
+        tools: Sequence[ToolDefinition] = (),
     ) -> Step:
         """What to send next, and why.
 
@@ -81,7 +84,7 @@ class Window:
         continues where the session stopped. `summarise` may write the summaries; facts that it leaves out are added.
         With `shorten`, a message that no window has room for is kept as an output and its preview is sent; without it
         the answer is `TooBig`. `exact`: what the list left out is not shown either; otherwise it may be just the last
-        part.
+        part. `tools` are those that go with the request, Limpet's and yours: their definitions fill the window too.
         """
         ctx = self._context()
         if limit is not None and limit <= 0:
@@ -93,15 +96,18 @@ class Window:
         working = self._working()
         stable = self._stable or sections.read_stable(working)
         limit = limit or ctx.bounds.window.limit
-        step_input = StepInput(prompt, given or CallerSections(), limit, self._ratio, summarise, shorten)
+        size = self._meter.definitions(tools)
+        step_input = StepInput(prompt, given or CallerSections(), limit, self._ratio, summarise, shorten, size)
+        self._input = step_input
         runner = StepRunner(ctx, self._conversation, stable, step_input, working)
         step = runner.run()
         self._stable = runner.stable
         common = shared(self._request, step.messages)
         sizes = runner.sizes()
         self._repaired = _repaired(step.messages, common if self._repaired is self._request else 0)
-        self._request, self._request_size = step.messages, sum(sizes)
-        return step._replace(messages=self._repaired, gauge=step.gauge._replace(reused=sum(sizes[:common])))
+        self._request, self._request_size = step.messages, sum(sizes) + size
+        reused = sum(sizes[:common]) + (size if common else 0)
+        return step._replace(messages=self._repaired, gauge=step.gauge._replace(reused=reused))
 
     def sent(self, used: int | None = None) -> None:
         """Confirm that the last request was answered, with the provider's count. The handoff in it is now used."""
@@ -135,6 +141,10 @@ class Window:
         """Bring messages back into the window from the next request on. Positions count from 1."""
         return uncompact(self._context(), first, last)
 
+    def compact(self) -> Compacted:
+        """Fold all but the recent messages now, however full the window is. The answer says what was folded."""
+        return self._runner().compact()
+
     def messages(self) -> list[Message]:
         """The conversation as the window has it now, for a process that continues the session."""
         self._conversation.refresh(self._context())
@@ -142,9 +152,13 @@ class Window:
 
     def gauge(self) -> Gauge:
         """What fills the window, by section."""
+        return self._runner().gauge()
+
+    def _runner(self) -> StepRunner:
+        """A step outside of a request, with the prompt, the tools and the limit of the last one."""
         ctx = self._context()
         self._conversation.refresh(ctx)
-        return stored_gauge(ctx, self._conversation)
+        return stored_runner(ctx, self._conversation, self._input, self._working())
 
     def _follow(self, ctx: Context, talk: Sequence[Message], *, exact: bool) -> None:
         """Store what is new. If another process has just added messages, look again at what is new."""
@@ -262,9 +276,18 @@ def uncompact(ctx: Context, first: int, last: int | None = None) -> RestoredMess
 
 def show_window(ctx: Context) -> Gauge:
     """What fills the window of the session, by section, as far as the store knows."""
+    return _stored(ctx).gauge()
+
+
+def compact_window(ctx: Context) -> Compacted:
+    """Fold all but the recent messages of the session, as far as the store knows its window."""
+    return _stored(ctx).compact()
+
+
+def _stored(ctx: Context) -> StepRunner:
     conversation = Conversation(Meter(tokenizer=exact() or ESTIMATE).message)
     conversation.refresh(ctx)
-    return step.stored_gauge(ctx, conversation)
+    return stored_runner(ctx, conversation)
 
 
 def _restore(ctx: Context, stored: Sequence[StoredMessage], first: int, last: int) -> bool:
@@ -349,6 +372,20 @@ def gauge_json(gauge: Gauge) -> Json:
         "sections": dict(gauge.sections),
         "left_out": list(gauge.left_out),
     }
+
+
+def compacted_json(value: Compacted) -> Json:
+    left = {"used": value.gauge.used, "limit": value.gauge.limit}
+    if not value.fold:
+        return {"ok": False, "folded": 0, **left, "reason": "; ".join(value.problems)}
+    folded: Json = {"ok": True, "folded": value.last - value.first + 1, "first": value.first, "last": value.last}
+    return {**folded, "freed": value.freed, **left, **({"left_out": len(value.missing)} if value.missing else {})}
+
+
+ABOUT_WINDOW: Mapping[str, Callable[[Window], Json]] = {  # the same operations, answered by a window
+    "show_window": lambda window: gauge_json(window.gauge()),
+    "compact_window": lambda window: compacted_json(window.compact()),
+}
 
 
 def restored_json(value: RestoredMessages) -> Json:

@@ -366,6 +366,13 @@ def _window(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> No
         screen.line(text)
 
 
+def _compacted(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    if reply["ok"]:
+        screen.line(f"messages {reply['first']} to {reply['last']} are folded, {reply['freed']:,} tokens are free")
+    else:
+        screen.line(f"nothing was folded: {reply['reason']}")
+
+
 def _folds(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
     rows = []
     for fold in reply["folds"]:
@@ -495,6 +502,7 @@ RENDERERS: dict[str, Renderer] = {
     "history": _history,
     "undo": _undo,
     "show_window": _window,
+    "compact_window": _compacted,
     "list_folds": _folds,
     "uncompact": line("messages {first} to {last} are in the window again"),
     "pin_text": line("{id} pinned"),

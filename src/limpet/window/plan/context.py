@@ -27,6 +27,7 @@ WARNING_BEGINS = "[System] Context is approaching the token limit"
 INJECTED = {USER: (MARK, WARNING_BEGINS), SYSTEM: (HEAD_MARK, *HANDOFF_BEGINS)}  # how these messages begin
 HISTORY = {USER: "user", ASSISTANT: "assistant", TOOL: "tool results", SYSTEM: "system notes"}
 FOLDS = "folds"
+DEFINITIONS = "tool definitions"
 
 
 class PromptSection(NamedTuple):

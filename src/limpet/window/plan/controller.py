@@ -5,6 +5,7 @@
     from `warn` on, not yet warned           warn: the agent gets one turn with its tools
     warned, and the agent has answered       compact
     too full to be sent                      clear what is too big, else compact at once
+    enough tasks have ended                  compact at once, if a setting says so
     still more than the window               shorten the messages that are too long, if the caller allows it
 
 Each answer is a value with the messages to send.
@@ -22,7 +23,7 @@ SHORTEN, TOO_BIG = "shorten", "too big"
 
 
 class State(NamedTuple):
-    """The input of a decision. Sizes are tokens."""
+    """The input of a decision. Sizes are tokens, without the tool definitions, which nothing here makes smaller."""
 
     used: int
     limit: int
@@ -31,6 +32,7 @@ class State(NamedTuple):
     answered: bool  # the agent has had a turn since the warning
     compactable: bool = True  # False: compaction was tried on this window and failed verification
     shortenable: bool = False  # there are messages that alone fill much of the window, and the caller allows it
+    tasks_due: bool = False  # so many tasks have ended since the last compaction that it is time for one
 
 
 class Proceed(NamedTuple):
@@ -92,7 +94,8 @@ def decide(state: State, rules: WindowRules) -> str:
         return CLEAR
     if reached(rules.clear_percent) and worth and not (state.warned and state.answered):
         return CLEAR
-    if state.compactable and ((state.warned and state.answered) or reached(rules.full_percent)):
+    is_due = state.tasks_due or (state.warned and state.answered) or reached(rules.full_percent)
+    if state.compactable and is_due:
         return COMPACT
     if state.used > state.limit:
         return SHORTEN if state.shortenable else TOO_BIG

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module, util
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
 from limpet.record import NamedTuple
 from limpet.text import tokens
@@ -23,6 +23,7 @@ from limpet.window.messages import Call, Media, Message, Other, Part, Result, Te
 MESSAGE = 4  # tokens around a message: role, begin and end
 CALL = 12  # around a call: its id, its name's frame
 RESULT = 10  # around a result: the id it answers
+DEFINITION = 8  # around the definition of a tool
 _SAMPLED_CHARS = 48_000  # of one text that are counted exactly: some 40 ms, so that no step waits for long
 CACHE_CHARS = 16 << 20  # of texts whose count is cached: some windows of a million tokens
 _ENTRY = 100  # what a cached text costs besides its characters
@@ -52,6 +53,18 @@ class ProviderCount(NamedTuple):
     tokens: int
 
 
+class DescribedTool(Protocol):
+    """A tool as a model is told about it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def parameters(self) -> Mapping[str, Any]: ...
+
+
+ToolDefinition = DescribedTool | Mapping[str, Any]  # a mapping is a provider's own form
 ESTIMATE = Tokenizer(tokens.NAME, tokens.count)
 
 
@@ -110,6 +123,10 @@ class Meter:
             return sum(map(self.message, messages))
         return counted.tokens + sum(map(self.message, messages[counted.messages :]))
 
+    def definitions(self, tools: Sequence[ToolDefinition]) -> int:
+        """The tokens of the tools that a request offers."""
+        return sum(DEFINITION + self.text(_definition(tool)) for tool in tools)
+
     def message(self, message: Message) -> int:
         return MESSAGE + sum(map(self._part, message.parts))
 
@@ -159,6 +176,13 @@ class Meter:
         if media.kind == "application/pdf":
             return _PDF_PAGE * max(1, ceil(length / _PDF_PAGE_BYTES))
         return self._json({key: item for key, item in media.raw.items() if key not in ("data", "url")})
+
+
+def _definition(tool: ToolDefinition) -> str:
+    """A tool as it is sent, about: each provider has another frame around the same words."""
+    if not isinstance(tool, Mapping):
+        tool = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return json.dumps(tool, ensure_ascii=False, default=str)
 
 
 def image(pixels: tuple[int, int] | None, provider: str) -> int:

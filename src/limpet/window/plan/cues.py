@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import pairwise
 
 from limpet.record import NamedTuple
 
@@ -206,6 +207,7 @@ _STRICT = ("必ず", "必须", "必須", "务必", "務必", "禁止", "严禁",
 # Signs that end or part words. Letters of every script, with their vowel signs, stay together.
 _SIGNS = re.compile(r"[\s!\"#$%&()*+,./;<=>?@\[\\\]^_`{|}~\u00a1\u00a7\u00ab\u00b7\u00bb\u00bf\u060c\u061b\u061f"
                     r"\u0964\u0965\u06d4\u2010-\u2018\u201a-\u206f\u3000-\u303f\ufe30-\ufe4f]+")  # fmt: skip
+_CLAUSE = re.compile(r"[,;:\u060c\u061b\u3001\u3002\uff0c\uff1b\uff1a]")
 # Arabic vowels may be written or left out; the kashida stretches a word.
 _ARABIC_MARKS = re.compile("[\u0640\u064b-\u0652]")
 _DIGITS = {
@@ -232,6 +234,19 @@ def has_unspaced(text: str) -> bool:
 def _unspaced_letter() -> re.Pattern[str]:
     # Sets of so many letters take milliseconds to compile, felt at every start.
     return re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+
+
+@lru_cache(maxsize=8_192)
+def pieces(text: str) -> frozenset[str]:
+    """What sentences are compared by: words that follow each other, or letters in scripts without spaces."""
+    parts: set[str] = set()
+    for clause in _CLAUSE.split(fold(text)):
+        words = _SIGNS.sub(" ", clause).split()
+        parts.update(f"{first} {second}" for first, second in pairwise(words))
+        parts.update(words if len(words) < 2 else ())
+        if has_unspaced(clause):
+            parts.update(first + second for word in words for first, second in pairwise(word))
+    return frozenset(parts)
 
 
 _FIRST_LETTERS = 3  # of the beginning of a word; all of them are as long

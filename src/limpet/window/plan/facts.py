@@ -8,7 +8,8 @@ adds the words of twelve languages. Of tool results, the failures count: the res
 brought back in full.
 
 The summary without a model is made of these facts: within a budget, the newest first to be kept. Nothing is rephrased.
-Each kind of fact has a share of the budget; the others may use what it leaves. Facts that do not fit are counted, so
+Each kind of fact has a share of the budget; the others may use what it leaves. Sentences that say nothing which several
+others do not say too come last. Facts that do not fit are counted, so
 that the reader knows there is more to search for. A line that is in every request anyway, such as one of the notepad,
 is not repeated: it would take the place of one that is not.
 
@@ -19,7 +20,8 @@ ones are added. Every summary is judged by the same checks, whether a model or L
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Any
 
@@ -31,13 +33,14 @@ from limpet.window.plan import cues
 from limpet.window.plan.actions import COMMAND, EFFECT, READ, ToolAction, actions
 
 ASKS, RULES, DECISIONS, OPEN, FIGURES = "asks", "rules", "decisions", "open", "figures"
-# Other sentences: the user's with a cue, with a figure or a name, and without any; the model's with a name, and the
-# ends of its answers.
+# Other sentences: the user's with a cue, with a figure or a name, and without any; the model's with a name, the ends of
+# its answers, and what else it said.
 WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS = "wishes", "details", "statements", "named", "answers"
+REMARKS = "remarks"
 TASKS, FAILURES, COMMANDS, CHANGES = "tasks", "failures", "commands", "changes"
 FILES, IDS, NUMBERS, CLOSED = "files", "ids", "numbers", "closed"
 KINDS = (
-    *(ASKS, RULES, DECISIONS, OPEN, FIGURES, WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS),
+    *(ASKS, RULES, DECISIONS, OPEN, FIGURES, WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS, REMARKS),
     *(TASKS, FAILURES, COMMANDS, CHANGES, FILES, IDS, NUMBERS),
 )
 LINE_MAX = 300  # characters kept of one line
@@ -129,7 +132,7 @@ def _user_words(facts: Facts, text: str) -> None:
     for kind in (DETAILS, STATEMENTS):
         lines = [line for line in sentences.pop(kind, ()) if line not in request]
         if request != one_line:
-            sentences[kind] = lines if len(lines) <= 2 * PASTED else [*lines[:PASTED], *lines[-PASTED:]]
+            sentences[kind] = list(_at_both_ends(lines))
     for kind, lines in sentences.items():
         for line in lines:
             _add(facts, kind, line)
@@ -146,10 +149,19 @@ def _opening(text: str) -> str:
 
 
 def _keep_conclusion(facts: Facts, *, answered: bool) -> None:
-    """Of the model's other sentences, the first and the last one of an answer stay."""
+    """Of the model's other sentences, the first and the last one of an answer count before the others."""
     sentences = facts.pop(ANSWERS, [])
-    if sentences and answered:
-        facts[ANSWERS] = [sentences[0], sentences[-1]] if len(sentences) > 1 else sentences
+    ends = [sentences[0], sentences[-1]] if answered and len(sentences) > 1 else sentences if answered else []
+    for line in ends:
+        _add(facts, ANSWERS, line)
+    for line in _at_both_ends(sentences):
+        if line not in ends:
+            _add(facts, REMARKS, line)
+
+
+def _at_both_ends(lines: Sequence[str]) -> Sequence[str]:
+    """The lines of one message that are read; of what is mostly pasted data, those at its beginning and its end."""
+    return lines if len(lines) <= 2 * PASTED else [*lines[:PASTED], *lines[-PASTED:]]
 
 
 def _without_failures(facts: Facts, text: str) -> str:
@@ -173,14 +185,19 @@ def merge(many: Iterable[Mapping[str, Sequence[str]]]) -> Facts:
                 merged[line] = None
         for done in facts.get(CLOSED, ()):
             kinds.get(OPEN, {}).pop(done, None)
-    return {kind: _newest(kind, list(lines)) for kind, lines in kinds.items() if kind != CLOSED and lines}
+    worn = _worn(kinds) if any(len(lines) > limits.FACTS_KEPT for lines in kinds.values()) else frozenset()
+    return {kind: _newest(kind, list(lines), worn) for kind, lines in kinds.items() if kind != CLOSED and lines}
 
 
-def _newest(kind: str, lines: list[str]) -> list[str]:
+def _newest(kind: str, lines: list[str], worn: Set[str]) -> list[str]:
     """The lines to keep. Of rules and the user's sentences, the first ones still hold."""
     most = limits.FACTS_KEPT
     if len(lines) > most:
         lines = _without_series(kind, lines)
+    if len(lines) > most and kind in WORN:
+        room = most - sum(line not in worn for line in lines)
+        newest = set([line for line in lines if line in worn][-room:] if room > 0 else ())
+        lines = [line for line in lines if line not in worn or line in newest]
     if len(lines) <= most:
         return lines
     oldest = most // 2 if kind in BOTH_ENDS else 0
@@ -311,6 +328,7 @@ SECTIONS: Mapping[str, tuple[str, int]] = {
     STATEMENTS: ("Said by the user", 4),
     FIGURES: ("Figures", 6),
     NAMED: ("Named", 2),
+    REMARKS: ("Said by you on the way", 0),
     FAILURES: ("Failed", 3),
     TASKS: ("Tasks", 3),
     CHANGES: ("Changed", 1),
@@ -336,10 +354,16 @@ ORDER = (
     FILES,
     IDS,
     ANSWERS,
+    REMARKS,
 )
 CUED = (RULES, WISHES, OPEN, DECISIONS)
 BOTH_ENDS = (RULES, ASKS, WISHES, DETAILS, STATEMENTS)  # where there are too many: the first and the last ones
-SERIES = (ASKS, WISHES, DETAILS, STATEMENTS, FIGURES, NAMED, ANSWERS)  # where lines that merely count up are one
+SERIES = (ASKS, WISHES, DETAILS, STATEMENTS, FIGURES, NAMED, ANSWERS, REMARKS)  # where lines that count up are one
+# A sentence whose words stand together like that in several others tells little in any language: others come first.
+SENTENCES = (RULES, DECISIONS, OPEN, FIGURES, WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS, REMARKS)
+WORN = (WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS, REMARKS)
+RARE = 2  # sentences at most that two words stand together in which tell something
+REMARKS_PERCENT = 30  # of the budget that the model's other sentences get at most
 IN_A_ROW = (FILES, IDS)  # names, listed in one line
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])?\s*(?:\[[ xX]\])?\s*")
 FENCE = "```"
@@ -412,7 +436,9 @@ def _chosen(facts: Mapping[str, Sequence[str]], budget: int) -> tuple[dict[str, 
             left -= _take(waiting[kind], taken[kind], min(left, budget * share // 100), both_ends=kind in BOTH_ENDS)
     for lines in (waiting, repeated):
         for kind in SECTIONS:
-            left -= _take(lines[kind], taken[kind], left, both_ends=kind in BOTH_ENDS)
+            room = left if kind != REMARKS else min(left, budget * REMARKS_PERCENT // 100)
+            if kind != REMARKS or lines is waiting:
+                left -= _take(lines[kind], taken[kind], room, both_ends=kind in BOTH_ENDS)
     requests = "\n".join(taken[ASKS])
     chosen = {kind: {line for line in lines if kind == ASKS or line not in requests} for kind, lines in taken.items()}
     ordered = {kind: [line for line in facts.get(kind, ()) if line in chosen[kind]] for kind in taken}
@@ -421,23 +447,33 @@ def _chosen(facts: Mapping[str, Sequence[str]], budget: int) -> tuple[dict[str, 
 
 
 def _waiting(facts: Mapping[str, Sequence[str]]) -> tuple[dict[str, list[Cost]], dict[str, list[Cost]]]:
-    """The lines of each kind with their costs, the most important last, and those that a newer one makes needless."""
+    """The lines of each kind with their costs, the most important last, and those that may wait: a newer one makes them
+    needless, or they say nothing that was not said again and again."""
     waiting: dict[str, list[Cost]] = {}
     repeated: dict[str, list[Cost]] = {}
     facts = _with_own_requests(facts)
+    worn = _worn(facts)
     used: set[str] = set()
     for kind in SECTIONS:
         lines = list(facts.get(kind, ()))
         if kind != ASKS:
             lines = [line for line in lines if line not in used]
             used.update(lines)
-        newest = set(_without_series(kind, lines))
+        newest = set(_without_series(kind, lines)) - (worn if kind in WORN else set())
         if kind == ASKS:
             lines = lines[1:] + lines[:1]  # the first request is what all the work is for, so it counts as the newest
         costs = [(line, tokens.count(line) + 2) for line in lines]  # for the dash and the line end
         waiting[kind] = [cost for cost in costs if cost[0] in newest]
         repeated[kind] = [cost for cost in costs if cost[0] not in newest]
     return waiting, repeated
+
+
+def _worn(facts: Mapping[str, Iterable[str]]) -> Set[str]:
+    """The sentences whose pairs of words all stand in several others too."""
+    sentences = {line for kind in SENTENCES for line in facts.get(kind, ())}
+    counts = Counter(piece for line in sentences for piece in cues.pieces(line))
+    candidates = {line for kind in WORN for line in facts.get(kind, ())}
+    return {line for line in candidates if all(counts[piece] > RARE for piece in cues.pieces(line))}
 
 
 def _without_series(kind: str, lines: Sequence[str]) -> list[str]:
@@ -506,15 +542,16 @@ class CheckReport(NamedTuple):
 
 
 def checks(facts: Mapping[str, Sequence[str]]) -> tuple[Check, ...]:
-    """What to look for, each text once. Numbers that merely count up are not worth a search."""
+    """What to look for, each text once. What merely counts up, or was said again and again, is not worth a search."""
     facts = _with_own_requests(facts)
     figures = facts.get(FIGURES, ())
     newest = _without_series(FIGURES, figures)
     counted = _numbers(set(figures).difference(newest)) - _numbers(newest)
     texts: dict[str, str] = {}
+    needless = {NUMBERS: counted, **dict.fromkeys(WORN, _worn(facts))}
     for kind in CHECKED:
         for line in _without_series(kind, facts.get(kind, ())):
-            if kind != NUMBERS or line not in counted:
+            if line not in needless.get(kind, ()):
                 texts.setdefault(line, kind)
     return tuple(Check(kind, line) for line, kind in texts.items())
 

@@ -41,6 +41,7 @@ WINDOW = (
     Group("window", "What fills a session's window, what is folded, and what is pinned.", default="show"),
     Command("window show", "limpet window show\nlimpet window", calls_for=ACTIVE),
     Command("window folds", "limpet window folds --session parser", calls_for=ACTIVE),
+    Command("window compact", "limpet window compact --session parser", calls_for=ACTIVE),
     Command("window restore", "limpet window restore 120 130", params=("first", optional("last", NUMBER)),
         calls_for=ACTIVE),
     Command("window pin", "limpet window pin 'Never touch the production database.'", calls_for=ACTIVE),
