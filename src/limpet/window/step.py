@@ -45,6 +45,7 @@ class StepInput(NamedTuple):
     ratio: float = 1.0  # of the provider's token count to the estimate
     summarise: Summarise | None = None
     shorten: bool = False  # whether a message that is too long may be replaced by its preview
+    recalled: str = ""  # what fits the last prompt
 
 
 class Attempt(NamedTuple):
@@ -89,7 +90,7 @@ class StepRunner:
         self.input = step_input
         self.rules = ctx.bounds.window
         self.stable = stable
-        self.sections: Sections = sections.sections(self.working, stable, step_input.sections)
+        self.sections: Sections = sections.sections(self.working, stable, step_input.sections, step_input.recalled)
         self.problems: tuple[str, ...] = ()
         self.warning = ""
         self._cleared = self._freed = 0
@@ -261,7 +262,7 @@ class StepRunner:
         """Fold the old messages, if the resulting request passes. None if none passes; `problems` says why."""
         # The prompt cache is lost anyway, so the stable sections may change now.
         self.stable = sections.read_stable(self.working)
-        self.sections = sections.sections(self.working, self.stable, self.input.sections)
+        self.sections = sections.sections(self.working, self.stable, self.input.sections, self.input.recalled)
         before = self.estimate()
         attempt = self._attempts()
         if attempt is None:

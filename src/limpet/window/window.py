@@ -20,13 +20,14 @@ from limpet.memory import handoff
 from limpet.model import FOLD, TASK, Draft, Entry, iso
 from limpet.outputs import keep as output_keep
 from limpet.outputs import read as output_read
+from limpet.recall import unasked
 from limpet.record import NamedTuple
 from limpet.session.records import TaskRecord
 from limpet.store import Decide
 from limpet.text import tokens
 from limpet.window import sections, step, transcript
 from limpet.window.conversation import Conversation, Count
-from limpet.window.messages import TOOL, Call, Message, Result, Text
+from limpet.window.messages import TOOL, USER, Call, Message, Result, Text
 from limpet.window.plan import folding
 from limpet.window.plan.context import shared, split
 from limpet.window.plan.controller import Step
@@ -63,6 +64,8 @@ class Window:
         self._repaired: tuple[Message, ...] = ()  # the same as the caller got it, with orphans repaired
         self._request_size = 0
         self._ratio = 1.0
+        self._asked = ""  # the last prompt, and what was recalled for it
+        self._recalled = ""
 
     def next(
         self,
@@ -93,7 +96,8 @@ class Window:
         working = self._working()
         stable = self._stable or sections.read_stable(working)
         limit = limit or ctx.bounds.window.limit
-        step_input = StepInput(prompt, given or CallerSections(), limit, self._ratio, summarise, shorten)
+        recalled = self._recalled_for(working, talk, stable)
+        step_input = StepInput(prompt, given or CallerSections(), limit, self._ratio, summarise, shorten, recalled)
         runner = StepRunner(ctx, self._conversation, stable, step_input, working)
         step = runner.run()
         self._stable = runner.stable
@@ -102,6 +106,14 @@ class Window:
         self._repaired = _repaired(step.messages, common if self._repaired is self._request else 0)
         self._request, self._request_size = step.messages, sum(sizes)
         return step._replace(messages=self._repaired, gauge=step.gauge._replace(reused=sum(sizes[:common])))
+
+    def _recalled_for(self, ctx: Context, talk: Sequence[Message], stable: StableSections) -> str:
+        """What clearly fits the last prompt. It stays until the next one, so that the bytes of a request stay too."""
+        if talk and talk[-1].role == USER and (asked := talk[-1].text()) != self._asked:
+            shown = unasked.unasked(ctx, asked, f"{stable.first}\n{stable.memory}")
+            self._asked, self._recalled = asked, shown.text
+            unasked.record_shown(ctx, shown)
+        return self._recalled
 
     def sent(self, used: int | None = None) -> None:
         """Confirm that the last request was answered, with the provider's count. The handoff in it is now used."""
