@@ -89,6 +89,7 @@ class RecallRules(NamedTuple):
     """What recall searches by."""
 
     meaning: bool = True  # switch: also finds texts about the same in other words; needs the extra "semantic"
+    unasked: bool = True  # switch: shows what clearly fits a prompt before the model answers it
 
 
 class JournalRules(NamedTuple):

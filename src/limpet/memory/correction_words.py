@@ -30,7 +30,7 @@ CUES: Mapping[str, Mapping[str, str]] = {
         CHANGE: "jetzt, nun, ab jetzt, ab sofort, inzwischen, mittlerweile, neuerdings, umgestellt auf, "
         "gewechselt zu, gewechselt auf, geändert auf, ersetzt durch, abgelöst durch, "
         "umgezogen nach, umbenannt in, tatsächlich, seit heute",
-        BEFORE: "nicht, nicht mehr, statt, anstatt, anstelle von, und nicht, früher, vorher, bisher, von",
+        BEFORE: "nicht, nicht mehr, statt, anstatt, anstelle von, und nicht, früher, vorher, bisher",
         BESIDE: "nicht mehr, entfällt, abgeschafft",
         ADDITION: "auch, zusätzlich, außerdem, ebenfalls, daneben, weiterer, weitere, weiteres",
         REASON: "weil, da, denn, nach, seit, wegen, damit",
@@ -40,7 +40,7 @@ CUES: Mapping[str, Mapping[str, str]] = {
         CHANGE: "ahora, desde ahora, a partir de ahora, a partir de hoy, actualmente, cambió a, "
         "cambiado a, ha pasado a, pasó a, pasamos a, migramos a, migrado a, reemplazado por, "
         "sustituido por, actualizado a, en realidad",
-        BEFORE: "no, ya no, en vez de, en lugar de, y no, antes, anteriormente, de",
+        BEFORE: "no, ya no, en vez de, en vez del, en lugar de, en lugar del, y no, antes, anteriormente",
         BESIDE: "ya no, dejó de, dejamos de",
         ADDITION: "también, además, asimismo, otro, otra",
         REASON: "porque, ya que, desde que, tras, debido a, para que",
@@ -49,7 +49,7 @@ CUES: Mapping[str, Mapping[str, str]] = {
         HEADING: "correction, rectification, rectificatif, c'était faux, était faux, est faux",
         CHANGE: "maintenant, désormais, dorénavant, à présent, à partir de maintenant, passé à, passe à, "
         "passée à, est passé à, migré vers, remplacé par, remplacée par, changé pour, en fait",
-        BEFORE: "pas, et non, au lieu de, plutôt que, à la place de, avant, auparavant",
+        BEFORE: "pas, et non, au lieu de, au lieu du, au lieu des, plutôt que, à la place de, avant, auparavant",
         BESIDE: "ne plus, n'est plus, plus utilisé, abandonné",
         ADDITION: "aussi, également, en plus, de plus, en outre, autre",
         REASON: "parce que, car, depuis que, après, à cause de, afin de",
@@ -59,7 +59,7 @@ CUES: Mapping[str, Mapping[str, str]] = {
         CHANGE: "agora, a partir de agora, a partir de hoje, atualmente, mudou para, mudamos para, "
         "passou para, passou a, passamos a, migramos para, substituído por, substituída por, "
         "atualizado para, na verdade",
-        BEFORE: "não, já não, não mais, em vez de, ao invés de, no lugar de, e não, antes, anteriormente",
+        BEFORE: "não, já não, não mais, em vez de, em vez do, em vez da, ao invés de, no lugar de, e não, antes, anteriormente",
         BESIDE: "já não, não mais, deixou de",
         ADDITION: "também, além disso, adicionalmente, outro, outra",
         REASON: "porque, pois, já que, desde que, após, devido a",
@@ -78,7 +78,7 @@ CUES: Mapping[str, Mapping[str, str]] = {
         HEADING: "koreksi, ralat, perbaikan, salah, keliru",
         CHANGE: "sekarang, kini, mulai sekarang, mulai hari ini, pindah ke, beralih ke, berubah menjadi, "
         "diubah menjadi, diganti dengan, diganti menjadi, diperbarui ke, ternyata",
-        BEFORE: "bukan, bukan lagi, tidak lagi, alih-alih, daripada, dan bukan, sebelumnya, dari",
+        BEFORE: "bukan, bukan lagi, tidak lagi, alih-alih, daripada, dan bukan, sebelumnya",
         BESIDE: "tidak lagi, bukan lagi, tak lagi",
         ADDITION: "juga, selain itu, tambahan, lain",
         REASON: "karena, sejak, setelah, sebab, agar",
@@ -87,7 +87,7 @@ CUES: Mapping[str, Mapping[str, str]] = {
         HEADING: "تصحيح, تصويب, كان خطأ, كان خاطئا",
         CHANGE: "الآن, حاليا, من الآن, منذ اليوم, أصبح, أصبحت, انتقلنا إلى, تغير إلى, استبدل ب, "
         "تم تغييره إلى, في الواقع",
-        BEFORE: "وليس, ليس, لا, بدلا من, عوضا عن, سابقا, من",
+        BEFORE: "وليس, ليس, لا, بدلا من, عوضا عن, سابقا",
         BESIDE: "لم يعد, لم تعد, لم نعد",
         ADDITION: "أيضا, كذلك, بالإضافة",
         REASON: "لأن, بسبب, بعد, منذ",

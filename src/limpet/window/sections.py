@@ -18,6 +18,7 @@ from limpet.window.plan.context import (
     NOTEPAD,
     PINS,
     PROMPT,
+    RECALLED,
     SCRATCHPAD,
     SKILLS,
     TOOLS,
@@ -77,7 +78,7 @@ def _journal(ctx: Context) -> str:
     return f"{JOURNAL_HEADING}\n{quoted(text, FILE)}" if text.strip() else ""
 
 
-def sections(ctx: Context, stable: StableSections, caller: CallerSections) -> Sections:
+def sections(ctx: Context, stable: StableSections, caller: CallerSections, recalled: str = "") -> Sections:
     """All sections as they are now. The notepad and the pins are included in full."""
     pinned = (*stable.pinned, *(entry.content for entry in pins.pins(ctx)))
     parts = assemble(
@@ -93,6 +94,7 @@ def sections(ctx: Context, stable: StableSections, caller: CallerSections) -> Se
                 memory.scratch_section(ctx), SCRATCHPAD_TOKENS, "scratch_note with mode read shows all of it"
             ),
             PINS: PromptSection(pins.section(list(pinned))),
+            RECALLED: PromptSection(recalled),
         }
     )
     return Sections(parts, pinned)

@@ -46,6 +46,7 @@ class StepInput(NamedTuple):
     summarise: Summarise | None = None
     shorten: bool = False  # whether a message that is too long may be replaced by its preview
     tool_tokens: int = 0  # of the tool definitions that go with the request, as estimated
+    recalled: str = ""  # what fits the last prompt
 
     @property
     def scaled_tools(self) -> int:
@@ -113,7 +114,7 @@ class StepRunner:
         self.input = step_input
         self.rules = ctx.bounds.window
         self.stable = stable
-        self.sections: Sections = sections.sections(self.working, stable, step_input.sections)
+        self.sections: Sections = sections.sections(self.working, stable, step_input.sections, step_input.recalled)
         self.problems: tuple[str, ...] = ()
         self.warning = ""
         self._cleared = self._freed = 0
@@ -331,7 +332,7 @@ class StepRunner:
     def _read_stable(self) -> None:
         """The prompt cache is lost anyway, so the stable sections may change now."""
         self.stable = sections.read_stable(self.working)
-        self.sections = sections.sections(self.working, self.stable, self.input.sections)
+        self.sections = sections.sections(self.working, self.stable, self.input.sections, self.input.recalled)
 
     def _folded(self, attempt: Attempt, before: int) -> tuple[tuple[Message, ...], Gauge, str]:
         """The request after this compaction, what fills it, and the key of the fold."""

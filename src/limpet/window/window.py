@@ -20,13 +20,14 @@ from limpet.memory import handoff
 from limpet.model import FOLD, TASK, Draft, Entry, iso
 from limpet.outputs import keep as output_keep
 from limpet.outputs import read as output_read
+from limpet.recall import unasked
 from limpet.record import NamedTuple
 from limpet.session.records import TaskRecord
 from limpet.store import Decide
 from limpet.text import tokens
 from limpet.window import sections, transcript
 from limpet.window.conversation import Conversation, Count
-from limpet.window.messages import TOOL, Call, Message, Result, Text
+from limpet.window.messages import TOOL, USER, Call, Message, Result, Text
 from limpet.window.plan import folding
 from limpet.window.plan.context import shared, split
 from limpet.window.plan.controller import Step
@@ -65,6 +66,8 @@ class Window:
         self._request_size = 0  # of the tool definitions too
         self._ratio = 1.0
         self._input: StepInput | None = None  # of the last request
+        self._asked = ""  # the last prompt, and what was recalled for it
+        self._recalled = ""
 
     def next(
         self,
@@ -96,8 +99,10 @@ class Window:
         working = self._working()
         stable = self._stable or sections.read_stable(working)
         limit = limit or ctx.bounds.window.limit
+        recalled = self._recalled_for(working, talk, stable)
         size = self._meter.definitions(tools)
-        step_input = StepInput(prompt, given or CallerSections(), limit, self._ratio, summarise, shorten, size)
+        sections_given = given or CallerSections()
+        step_input = StepInput(prompt, sections_given, limit, self._ratio, summarise, shorten, size, recalled)
         self._input = step_input
         runner = StepRunner(ctx, self._conversation, stable, step_input, working)
         step = runner.run()
@@ -108,6 +113,14 @@ class Window:
         self._request, self._request_size = step.messages, sum(sizes) + size
         reused = sum(sizes[:common]) + (size if common else 0)
         return step._replace(messages=self._repaired, gauge=step.gauge._replace(reused=reused))
+
+    def _recalled_for(self, ctx: Context, talk: Sequence[Message], stable: StableSections) -> str:
+        """What clearly fits the last prompt. It stays until the next one, so that the bytes of a request stay too."""
+        if talk and talk[-1].role == USER and (asked := talk[-1].text()) != self._asked:
+            shown = unasked.unasked(ctx, asked, f"{stable.first}\n{stable.memory}")
+            self._asked, self._recalled = asked, shown.text
+            unasked.record_shown(ctx, shown)
+        return self._recalled
 
     def sent(self, used: int | None = None) -> None:
         """Confirm that the last request was answered, with the provider's count. The handoff in it is now used."""

@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from limpet.journal import recover
     from limpet.memory import digest, handoff
     from limpet.outputs import keep as outputs
+    from limpet.recall import unasked
     from limpet.session import hook_state, notepad, pins, records, sessions, tree
     from limpet.text import safe
 else:
     wiring, table = map(LateModule, ("wiring", "catalogue.table"))
     outputs, recover = map(LateModule, ("outputs.keep", "journal.recover"))
-    conversations = LateModule("importers.conversations")
+    conversations, unasked = map(LateModule, ("importers.conversations", "recall.unasked"))
     fitting, summary = map(LateModule, ("doors.hooks.fitting", "doors.hooks.summary"))
     digest, handoff, safe = map(LateModule, ("memory.digest", "memory.handoff", "text.safe"))
     hook_state, notepad, pins = map(LateModule, ("session.hook_state", "session.notepad", "session.pins"))
@@ -165,7 +166,18 @@ def prompt(hook: Hook) -> Outcome:
     sessions.name_session(ctx, a_text(hook.event.payload.get("prompt")))
     if hook_state.take(ctx):
         return Outcome(next_action="restore")
-    return Outcome(next_action="" if hook_state.unseen_notepad(ctx) is None else "show_notepad")
+    return Outcome(next_action="recall_unasked" if hook_state.unseen_notepad(ctx) is None else "show_notepad")
+
+
+def recall_unasked(hook: Hook) -> Outcome:
+    """Show what clearly fits the prompt and still holds; mostly nothing. The task of a sub-agent is no prompt."""
+    ctx = opened(hook)
+    if hook.event.subagent or not hook.event.client.passes_context or not ctx.bounds.recall.unasked:
+        return Outcome()
+    shown = unasked.unasked(ctx, a_text(hook.event.payload.get("prompt")))
+    if not shown.entries:
+        return Outcome()
+    return Outcome(HookAnswer(shown.text), lambda: unasked.record_shown(ctx, shown))
 
 
 def show_notepad(hook: Hook) -> Outcome:

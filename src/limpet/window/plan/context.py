@@ -2,8 +2,8 @@
 
 Providers cache the start of a request as long as its bytes stay the same. So the stable sections come first: handoff,
 system prompt, skills, tools, memory and journal; then the history, which grows at its end; and last, one message with
-what changes while the agent works: notepad, scratchpad and pins. An edit of the notepad then invalidates the notepad
-and nothing before it.
+what changes while the agent works: notepad, scratchpad, pins, and what was recalled for the last prompt. An edit of the
+notepad then invalidates the notepad and nothing before it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from limpet.text import tokens
 from limpet.window.messages import ASSISTANT, SYSTEM, TOOL, USER, Message, Text, system, user
 
 HANDOFF, PROMPT, SKILLS, TOOLS, MEMORY, JOURNAL = "handoff", "system prompt", "skills", "tools", "memory", "journal"
-NOTEPAD, SCRATCHPAD, PINS = "notepad", "scratchpad", "pins"
+NOTEPAD, SCRATCHPAD, PINS, RECALLED = "notepad", "scratchpad", "pins", "recalled"
 HEAD = (HANDOFF, PROMPT, SKILLS, TOOLS, MEMORY, JOURNAL)
-LATE = (NOTEPAD, SCRATCHPAD, PINS)
+LATE = (NOTEPAD, SCRATCHPAD, PINS, RECALLED)
 MARK = "[Working state, kept outside the conversation and current as of now]"
 HEAD_MARK = "[Standing sections, kept outside the conversation]"
 HANDOFF_BEGINS = ("## Handoff from the last session", "A handoff also waits for: ")
