@@ -1,15 +1,17 @@
 """A text cut into the units that a question is answered with, and how the units are nested.
 
 A unit is a line. A long line is cut further: JSON after each member, XML before each tag, anything else between words,
-so that a 5 MB line is as readable as a log. Nesting follows from depth: indentation, headings of Markdown, files and
-hunks of a diff, and inside a long line its own brackets and tags. Depth is computed lazily, because most units of a
-large text are not examined.
+so that a 5 MB line is as readable as a log. Nesting follows from depth: indentation, headings, and inside a long line
+its own brackets and tags. Headings are those of Markdown and TOML, files and hunks of a diff, commits of a history,
+steps of a job, statements of a session, threads of a trace. Depth is computed lazily, because most units of a large
+text are not examined.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import accumulate
 
 LONG_LINE = 600  # characters; a longer line is cut into units
@@ -24,7 +26,38 @@ _UNDER_HEADING = 1_000  # depth a level of headings adds: more than any indentat
 _MEMBER = re.compile(r'(?:[^",{}\[\]]|"(?:[^"\\]|\\.)*+(?:"|\Z))*+(,|[{\[][{\[\s]*+|[}\]][}\]\s]*+,?|\Z)', re.S)
 _TAG = re.compile(r"<[^>]*>[^<]*(?:</[^>]*>\s*)*|[^<]+|<")
 _WORDS = re.compile(rf".{{1,{_PIECE}}}(?:[\s,;]|\\n|\Z)|.{{1,{_PIECE}}}", re.S)
-_HEADING = re.compile(r"(#{1,6})\s+\S|(diff --git |Index: )|(@@ )|(=+\s\S.*\S\s=+\s*\Z)|(_{3,} .+ _{3,}\s*\Z)")
+_STATEMENTS = "SELECT INSERT UPDATE DELETE CREATE ALTER DROP EXPLAIN VACUUM SET select insert update create explain"
+# Levels: the number of signs in Markdown; 1 where no group is named below.
+_HEADING = re.compile(
+    r"(?P<signs>#{1,6}) \S"
+    r"|(?P<second>@@ |_{3,} .+ _{3,}\s*\Z|---- .+ ----\s*\Z|thread '[^'\n]{0,200}' .*panicked at )"
+    r"|diff --git |Index: |=+\s\S.*\S\s=+\s*\Z"
+    r"|commit [0-9a-f]{7,40}\b|\[{1,2}[\w.\"'-]{1,80}\]{1,2}\s*\Z|goroutine \d{1,9} \["
+    r"|##\[group\]|::group::|Step \d{1,4}\b(?!.*(?:finished|done|ok))|> Task :|==> |\[\d{1,4}/\d{1,4}\] "
+    rf"|(?:{'|'.join(_STATEMENTS.split())}) .*;\s*\Z"
+)
+# What a line with a heading begins with, to look for in a large text.
+_MARKS = (
+    *(
+        "#",
+        "@@ ",
+        "___",
+        "---- ",
+        "thread '",
+        "diff --git ",
+        "Index: ",
+        "==",
+        "commit ",
+        "[",
+        "goroutine ",
+        "::group::",
+    ),
+    *("Step ", "> Task :", *(f"{word} " for word in _STATEMENTS.split())),
+)
+_TAP = re.compile(r"(?m)^(?:not )?ok \d")  # where a line that begins with a number sign is a comment
+_ITEM = re.compile(r"\s*- [\w\"'$.-]{1,80}:(?:\s|\Z)")  # of a list in YAML, which may be as far left as its name
+_FIELDS = re.compile(r"(?:[A-Z][\w-]{1,40}: \S.*\n(?:[ \t].*\n)*){3}")
+_TRIED = 200_000  # places that may be a heading
 _RULE = re.compile(r"[\s|+:=─━-]*[-=─━]{3}[\s|+:=─━-]*\Z")
 _COLUMNS = re.compile(r"\S(?:\s{2,}|\t|\s*\|\s*)(?=\S)")
 
@@ -47,6 +80,7 @@ class Units:
         self._headings: dict[int, int] | None = None
         self._parents: dict[int, int | None] = {}
         self._tops: dict[int, int | None] = {}
+        self._comments = _TAP.search(text, 0, 40_000) is not None
 
     def _cut_long(self, lines: list[str], line_starts: list[int]) -> list[int]:
         starts: list[int] = []
@@ -93,31 +127,59 @@ class Units:
             unit -= 1
             text = self[unit]
         own = self._inner.get(unit)
-        depth = len(text) - len(text.lstrip()) if own is None else own
-        level = _level(text) if own is None else None
+        depth = len(text) - len(text.lstrip()) + (_ITEM.match(text) is not None) if own is None else own
+        level = self.heading(unit) if own is None else None
         depth = level * _UNDER_HEADING - 1 if level else depth + self._heading_above(unit) * _UNDER_HEADING
         self._depths[argument] = depth
         return depth
 
+    def heading(self, unit: int, usual: int | None = None) -> int | None:
+        """The level of a unit that is a heading; `usual` for any other."""
+        return self._all_headings().get(unit, usual)
+
     def _heading_above(self, unit: int) -> int:
         """The level of the heading above a unit, 0 if there is none."""
+        headings = self._all_headings()
+        before = bisect_right(self._heading_units, unit)
+        return headings[self._heading_units[before - 1]] if before else 0
+
+    def _all_headings(self) -> dict[int, int]:
         if self._headings is None:
             self._headings = self._find_headings()
             self._heading_units = sorted(self._headings)
-        before = bisect_right(self._heading_units, unit)
-        return self._headings[self._heading_units[before - 1]] if before else 0
+        return self._headings
 
     def _find_headings(self) -> dict[int, int]:
         headings: dict[int, int] = {}
-        for mark in ("\n#", "\ndiff --git ", "\nIndex: ", "\n@@ ", "\n==", "\n___"):
-            at = self.text.find(mark[1:]) if self.text.startswith(mark[1:]) else self.text.find(mark)
-            while at >= 0 and len(headings) < 100_000:
-                unit = self.at(at + 1 if self.text[at] == "\n" else at)
-                level = _level(self[unit])
+        for mark in _MARKS:
+            for at in self._line_starts_with(mark):
+                unit = self.at(at)
+                level = self._level(self[unit]) if self.starts[unit] == at else None
                 if level:
                     headings[unit] = level
-                at = self.text.find(mark, at + 1)
+        # A paragraph of fields is a record with its first line as its name.
+        for at in self._line_starts_with("\n"):
+            if _FIELDS.match(self.text, at + 1) and (unit := self.at(at + 1)) not in headings:
+                headings[unit] = 1
         return headings
+
+    def _line_starts_with(self, mark: str) -> Iterator[int]:
+        """Where lines begin that start with a text."""
+        at = 0 if self.text.startswith(mark) else self.text.find(f"\n{mark}") + 1
+        for _ in range(_TRIED):
+            if not self.text.startswith(mark, at):
+                return
+            yield at
+            at = self.text.find(f"\n{mark}", at) + 1
+            if at == 0:
+                return
+
+    def _level(self, text: str) -> int | None:
+        """The level of a heading; None for any other line."""
+        match = _HEADING.match(text)
+        if match is None or (self._comments and match["signs"]):
+            return None
+        return len(match["signs"]) if match["signs"] else 2 if match["second"] else 1
 
     def above(self, unit: int) -> list[int]:
         """The units that enclose a unit, nearest first."""
@@ -159,9 +221,11 @@ class Units:
 
     def block(self, unit: int, most: int) -> range:
         """The unit and all that it encloses, with the closing bracket; longer than `most` units it is cut there."""
-        depth = self._outer_depth(unit)
+        depth, level = self._outer_depth(unit), self.heading(unit, 0) or 0
         end = unit + 1
         while end < self.count and end - unit < most and (self.depth(end) > depth or self.blank(end)):
+            if level and level >= (self.heading(end) or level + 1):
+                break
             end += 1
         if end < self.count and end - unit > 1 and self.depth(end) == depth and _closes(self[end]):
             end += 1
@@ -216,14 +280,6 @@ class Units:
 
 
 _COLUMN_NAMES = re.compile(r"\A[^\d:=\[(]*[A-Za-z_][^:=\[(]*\Z")
-
-
-def _level(text: str) -> int | None:
-    """The level of a heading: the number of signs in Markdown, 1 for the file of a diff, 2 for its hunks."""
-    match = _HEADING.match(text)
-    if not match:
-        return None
-    return len(match[1]) if match[1] else 2 if match[3] or match[5] else 1
 
 
 def _closes(text: str) -> bool:
