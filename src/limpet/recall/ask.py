@@ -16,7 +16,7 @@ from itertools import pairwise
 from math import log
 
 from limpet.recall.choice import Choice, Own, Rated, shape_of
-from limpet.recall.intents import ECHO, Intent, ends, extremes, intent_of, tool_terms, totals
+from limpet.recall.intents import ECHO, Intent, ends, extreme_fields, extremes, intent_of, tool_terms, totals
 from limpet.recall.question import ABBREVIATION, SUBWORD, Term, folded, phrases, synonyms, term_stem, terms
 from limpet.recall.units import Units
 from limpet.record import NamedTuple
@@ -28,6 +28,10 @@ _LOOKED = 20  # positions in one unit that are examined for a common term
 _RANKED = 400  # units scored with their context; the rest by their own words
 _ALIKE = 40  # units that differ in numbers alone, scored with their context
 _RECORD = 120  # units of a record that are examined
+_PLACES = 400  # places of words in a very long line that it is cut around
+_WINDOW = 1_500  # characters on each side of such a place
+_COUNTED = 12  # words of the question whose places are counted for that
+_UNIT = 80  # characters of a unit, about: how many a line has that was not cut
 _TOTAL, _EXTREME, _END = 0.45, 1.2, 0.8  # what such a unit is worth at least, as a share of the best score
 _LONG_ECHO = 400  # characters of a line that are examined for that
 _ECHO = 0.7  # what is left of the score of a line that repeats what a program was given
@@ -64,9 +68,9 @@ _LOOKS = (
 
 def ask(text: str, question: str, budget: int, count: Callable[[str], int]) -> Answer:
     """The part of a text that answers a question, in at most `budget` tokens as `count` counts them."""
-    units = Units(text)
-    finder = Finder(text, units.starts)
-    intent = intent_of(question)
+    intent, low = intent_of(question), folded(text)
+    units = Units(text, lambda: _windows(text, low, question, intent))
+    finder = Finder(text, low, units)
     occurrences = _occurrences(finder, question)
     own, scores = _scores(units, finder, occurrences, question, intent)
     if not scores:
@@ -84,6 +88,28 @@ def ask(text: str, question: str, budget: int, count: Callable[[str], int]) -> A
     where = pointer(text, units.starts[best])
     note += f"; the best is at path {where}" if where else ""
     return Answer(content, None, note + (f"; {left:,} not shown" if left > 0 else ""))
+
+
+def _windows(text: str, low: str, question: str, intent: Intent) -> list[tuple[int, int]]:
+    """Where to cut a line that is too long to be cut as a whole: around the rarest words of the question."""
+    keys = {_prefix(term) for term in terms(question)[:_COUNTED]}
+    places = extreme_fields(text, intent, _stems_of(question))
+    for _, key in sorted((low.count(key), key) for key in keys):
+        at = low.find(key)
+        while at >= 0 and len(places) < _PLACES:
+            places.append(at)
+            at = low.find(key, at + _WINDOW)
+    windows: list[tuple[int, int]] = []
+    for place in sorted(places):
+        start = max(0, place - _WINDOW)
+        if windows and start <= windows[-1][1]:
+            start = windows.pop()[0]
+        windows.append((start, place + _WINDOW))
+    return windows
+
+
+def _stems_of(question: str) -> frozenset[str]:
+    return frozenset(term.stem for term in terms(question) if term.stem)
 
 
 # --- scores -----------------------------------------------------------------------------------------------------------
@@ -118,8 +144,8 @@ def _scores(
     """The terms of each unit, and its score; for the best of them with their context."""
     own, scores = _by_words(units, finder, occurrences, question, intent)
     top = max(scores.values(), default=1.0)
-    stems = frozenset(term.stem for term in terms(question) if term.stem)
-    answers = [(unit, _EXTREME / (1 + 0.1 * rank)) for rank, unit in enumerate(extremes(units, intent, stems))]
+    greatest = enumerate(extremes(units, intent, _stems_of(question)))
+    answers = [(unit, _EXTREME / (1 + 0.1 * rank)) for rank, unit in greatest if unit not in units.uncut]
     answers += [(unit, _END) for unit in (ends(units, intent.end) if intent.end else ())]
     for unit, share in answers:
         own.setdefault(unit, {})
@@ -261,11 +287,12 @@ class Occurrences(NamedTuple):
 class Finder:
     """Finds terms in one text, unit by unit: by searching for each term, because a question has few and a text many."""
 
-    def __init__(self, text: str, starts: list[int]) -> None:
+    def __init__(self, text: str, low: str, units: Units) -> None:
         self.text = text
-        self.low = folded(text)
-        self.starts = starts
-        self.count = len(starts) - 1
+        self.low = low
+        self.starts = units.starts
+        self.uncut = units.uncut
+        self.count = units.count if not units.uncut else max(units.count, len(text) // _UNIT)
         self._stems: dict[str, str] = {}
 
     def find(self, term: Term, full: str = "") -> Occurrences | None:
@@ -278,6 +305,9 @@ class Finder:
             if at >= end:
                 unit = _unit_at(self.starts, at, unit)
                 end = self.starts[unit + 1]
+            if unit in self.uncut:
+                at = self.low.find(key, end)
+                continue
             quality = self._quality(term, at, full)
             if quality > hits.get(unit, (0.0, 0))[0]:
                 hits[unit] = (quality, at)
@@ -286,7 +316,7 @@ class Finder:
             return None
         # The unsearched rest is assumed to be like the searched part.
         share = 1.0 if at < 0 else max(at, 1) / len(self.low)
-        units = sum(quality for quality, _ in hits.values()) / share
+        units = self.low.count(key) if self.uncut else sum(quality for quality, _ in hits.values()) / share
         return Occurrences(term, log(1 + max(0.0, self.count - units + 0.5) / (units + 0.5)), hits, at >= 0)
 
     def any_of(self, group: Sequence[Term]) -> Occurrences | None:

@@ -179,7 +179,7 @@ class Choice:
     def _noise(self, unit: int) -> bool:
         """Whether a unit is blank or a rule, a caret or a bracket: nothing that could be an answer."""
         if unit not in self.noise:
-            text = self.units[unit].strip()
+            text = "" if unit in self.units.uncut else self.units[unit].strip()
             self.noise[unit] = not text or (len(text) > 2 and re.search(r"\w", text) is None)
         return self.noise[unit]
 
@@ -268,7 +268,7 @@ class Choice:
         if self.units.in_long_line(unit):
             extra.append(self.units.first_of_line(unit))
         extra += [above for above in self.units.above(unit)[:2] if _says(self.units[above])]
-        return [unit, *extra]
+        return [unit, *(each for each in extra if each not in self.units.uncut)]
 
     def _cost(self, unit: int) -> int:
         if unit not in self.costs:

@@ -178,6 +178,14 @@ def extremes(units: Units, intent: Intent, stems: frozenset[str]) -> list[int]:
     return []
 
 
+def extreme_fields(text: str, intent: Intent, stems: frozenset[str]) -> list[int]:
+    """Where the greatest or the least values of such a field are, in a text that was not cut into units yet."""
+    if not intent.extreme or len(text) > _MOST_CHARS:
+        return []
+    pairs = _values(text, _names(intent, stems))
+    return [place for _, place in nlargest(_EXTREMES, pairs, key=lambda pair: (intent.extreme * pair[0], -pair[1]))]
+
+
 def _names(intent: Intent, stems: frozenset[str]) -> frozenset[str]:
     """Stems of the columns or fields that may hold the quantity."""
     usual = _TIME_NAMES if intent.kind == "time" else _BULK_NAMES if intent.kind == "bulk" else set()
@@ -204,14 +212,19 @@ def _stems(name: str) -> set[str]:
 
 
 def _fields(units: Units, names: frozenset[str]) -> Iterator[tuple[float, int]]:
-    """The values of fields with a name that fits: `"ms":12`, `size=4096`."""
+    """The values of fields with a name that fits, and their units."""
+    return ((value, units.at(place)) for value, place in _values(units.text, names))
+
+
+def _values(text: str, names: frozenset[str]) -> Iterator[tuple[float, int]]:
+    """The values of fields with a name that fits, and where they are: `"ms":12`, `size=4096`."""
     fitting: dict[str, bool] = {}
-    for match in _FIELD.finditer(units.text):
+    for match in _FIELD.finditer(text):
         name = match[1]
         if name not in fitting:
             fitting[name] = bool(_stems(name.replace("_", " ")) & names)
         if fitting[name]:
-            yield float(match[2]), units.at(match.start())
+            yield float(match[2]), match.start()
 
 
 def _quantities(units: Units, kind: str) -> Iterable[tuple[float, int]]:

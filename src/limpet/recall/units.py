@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from itertools import accumulate
+from itertools import count as counted
+from operator import add
 
 LONG_LINE = 600  # characters; a longer line is cut into units
 _PIECE = 240  # characters of a piece of plain text in a long line
 _SHORTEST = 40  # characters; JSON members shorter than this are joined, for fewer units
 _WALK = 2_000  # units walked over in search of what encloses a unit
+_VERY_LONG = 1_000_000  # characters; a line longer than this is cut where the words of the question are
+_REACH = 2_000  # characters before such a place, in which its object or tag may begin
 _LEVELS = 12  # enclosing units that are examined
 _BLANKS = 20  # blank lines walked over to get their depth
 _CELLS = 200  # units examined to distinguish a table from prose
@@ -36,28 +40,11 @@ _HEADING = re.compile(
     r"|##\[group\]|::group::|Step \d{1,4}\b(?!.*(?:finished|done|ok))|> Task :|==> |\[\d{1,4}/\d{1,4}\] "
     rf"|(?:{'|'.join(_STATEMENTS.split())}) .*;\s*\Z"
 )
-# What a line with a heading begins with, to look for in a large text.
-_MARKS = (
-    *(
-        "#",
-        "@@ ",
-        "___",
-        "---- ",
-        "thread '",
-        "diff --git ",
-        "Index: ",
-        "==",
-        "commit ",
-        "[",
-        "goroutine ",
-        "::group::",
-    ),
-    *("Step ", "> Task :", *(f"{word} " for word in _STATEMENTS.split())),
-)
+_FIRST = frozenset("#@_-=[:>" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "cdegistu")  # what a line with a heading begins with
 _TAP = re.compile(r"(?m)^(?:not )?ok \d")  # where a line that begins with a number sign is a comment
 _ITEM = re.compile(r"\s*- [\w\"'$.-]{1,80}:(?:\s|\Z)")  # of a list in YAML, which may be as far left as its name
 _FIELDS = re.compile(r"(?:[A-Z][\w-]{1,40}: \S.*\n(?:[ \t].*\n)*){3}")
-_TRIED = 200_000  # places that may be a heading
+_TRIED = 200_000  # lines that may be headings
 _RULE = re.compile(r"[\s|+:=─━-]*[-=─━]{3}[\s|+:=─━-]*\Z")
 _COLUMNS = re.compile(r"\S(?:\s{2,}|\t|\s*\|\s*)(?=\S)")
 
@@ -65,14 +52,17 @@ _COLUMNS = re.compile(r"\S(?:\s{2,}|\t|\s*\|\s*)(?=\S)")
 class Units:
     """The units of a text by number. `starts[i]` is where unit i begins; it ends where the next one begins."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, windows: Callable[[], Sequence[tuple[int, int]]] = list) -> None:
+        """`windows` gives the parts of the text, in order, in which a very long line is cut; elsewhere it is left."""
         self.text = text
-        lines = text.split("\n")
-        line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
+        lines = self._lines = text.split("\n")
+        sizes = list(map(len, lines))
+        line_starts = [0, *map(add, accumulate(sizes), counted(1))]
         self.starts: list[int] = line_starts[:-1]
         self._inner: dict[int, int] = {}  # depth by unit, for units inside long lines
-        if any(len(line) > LONG_LINE for line in lines):
-            self.starts = self._cut_long(lines, line_starts)
+        self.uncut: set[int] = set()  # parts of a very long line that are no units to be shown
+        if max(sizes) > LONG_LINE:
+            self.starts = self._cut_long(lines, line_starts, windows)
         self.line_starts = line_starts[:-1]
         self.starts.append(len(text) + 1)
         self.count = len(self.starts) - 1
@@ -82,16 +72,46 @@ class Units:
         self._tops: dict[int, int | None] = {}
         self._comments = _TAP.search(text, 0, 40_000) is not None
 
-    def _cut_long(self, lines: list[str], line_starts: list[int]) -> list[int]:
+    def _cut_long(
+        self, lines: list[str], line_starts: list[int], windows: Callable[[], Sequence[tuple[int, int]]]
+    ) -> list[int]:
         starts: list[int] = []
+        parts: Sequence[tuple[int, int]] | None = None
         for line, start in zip(lines, line_starts, strict=False):
             if len(line) <= LONG_LINE:
                 starts.append(start)
-                continue
-            for at, depth in pieces(line):
-                self._inner[len(starts)] = depth
-                starts.append(start + at)
+            elif len(line) <= _VERY_LONG:
+                self._add_pieces(starts, line, start, 0)
+            else:
+                parts = windows() if parts is None else parts
+                self._cut_windows(starts, line, start, parts)
         return starts
+
+    def _add_pieces(self, starts: list[int], line: str, start: int, base: int) -> None:
+        for at, depth in pieces(line):
+            self._inner[len(starts)] = base + depth
+            starts.append(start + at)
+
+    def _cut_windows(self, starts: list[int], line: str, start: int, windows: Sequence[tuple[int, int]]) -> None:
+        """Cuts a very long line in its windows, each from the beginning of an object or a tag on."""
+        done = 0
+        for low, high in windows:
+            begin, end = max(done, low - start), min(len(line), high - start)
+            if begin >= end:
+                continue
+            opening = max(line.rfind("{", done, begin + 1), line.rfind("<", done, begin + 1))
+            begin = opening if opening >= 0 and begin - opening <= _REACH else begin
+            if begin > done:
+                self._leave(starts, start + done)
+            self._add_pieces(starts, line[begin:end], start + begin, _LEVELS)
+            done = end
+        if done < len(line):
+            self._leave(starts, start + done)
+
+    def _leave(self, starts: list[int], at: int) -> None:
+        self.uncut.add(len(starts))
+        self._inner[len(starts)] = 0
+        starts.append(at)
 
     def __getitem__(self, unit: int) -> str:
         """The unit's text, without its newline."""
@@ -114,7 +134,7 @@ class Units:
         return self.at(self.line_starts[self.line(unit) - 1])
 
     def blank(self, unit: int) -> bool:
-        return not self[unit].strip()
+        return unit in self.uncut or not self[unit].strip()
 
     def depth(self, unit: int) -> int:
         """The depth of a unit. Blank lines have the depth of what comes before them."""
@@ -151,28 +171,15 @@ class Units:
 
     def _find_headings(self) -> dict[int, int]:
         headings: dict[int, int] = {}
-        for mark in _MARKS:
-            for at in self._line_starts_with(mark):
-                unit = self.at(at)
-                level = self._level(self[unit]) if self.starts[unit] == at else None
-                if level:
-                    headings[unit] = level
-        # A paragraph of fields is a record with its first line as its name.
-        for at in self._line_starts_with("\n"):
-            if _FIELDS.match(self.text, at + 1) and (unit := self.at(at + 1)) not in headings:
-                headings[unit] = 1
+        lines = self._lines
+        for number in [at for at, line in enumerate(lines) if line[:1] in _FIRST][:_TRIED]:
+            start = self.line_starts[number]
+            level = self._level(lines[number]) if len(lines[number]) <= LONG_LINE else None
+            if level is None and number and not lines[number - 1].strip() and _FIELDS.match(self.text, start):
+                level = 1  # a paragraph of fields is a record with its first line as its name
+            if level:
+                headings[self.at(start)] = level
         return headings
-
-    def _line_starts_with(self, mark: str) -> Iterator[int]:
-        """Where lines begin that start with a text."""
-        at = 0 if self.text.startswith(mark) else self.text.find(f"\n{mark}") + 1
-        for _ in range(_TRIED):
-            if not self.text.startswith(mark, at):
-                return
-            yield at
-            at = self.text.find(f"\n{mark}", at) + 1
-            if at == 0:
-                return
 
     def _level(self, text: str) -> int | None:
         """The level of a heading; None for any other line."""
