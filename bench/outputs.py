@@ -1,8 +1,12 @@
 """`python -m bench.outputs [--dir DIR]`: what previews and questions show of real tool outputs, and what they cost.
 
-DIR holds `files/`, `manifest.json` and `questions.jsonl`, each question with its file, its answer, the words that must
-stand near it (`context`) and the lines that hold it (`needles`). A question counts as answered when the text shown
-contains a whole needle line, or the answer together with its context. Everything goes through the public library.
+DIR holds `files/` (a file may be compressed, `.xz`), `manifest.json` and `questions.jsonl`, each question with its
+file, its answer, the words that must stand near it (`context`) and the lines that hold it (`needles`). A question
+counts as answered when the text shown contains a whole needle line, or the answer together with its context.
+Everything goes through the public library. `--misses` lists the questions that are not answered.
+
+A whole run is what an agent would see: the preview of each output once; for each question that it does not answer, one
+read of 600 tokens; and when that does not answer it either, a page of 2,000.
 
 A text that is too small to be kept passes as it is: it has no preview and is never read back, and all of its tokens
 count as shown, once.
@@ -12,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -21,10 +26,12 @@ import limpet
 from bench.figures import alone, remark
 from bench.measure import DATA, Sizes, table, verdict
 from limpet.api import Session
+from limpet.outputs.keep import Replacement
 from limpet.text import tokens
 
 HERE = DATA / "outputs"
 BUDGETS = (600, 300)
+PAGE = 2_000  # tokens of the page that is read when a question was not answered
 SMALL = "small"  # not kept
 
 
@@ -58,6 +65,8 @@ class Row(NamedTuple):
     by_preview: int
     by_question: tuple[int, ...]
     read_back: int  # tokens of the answers at the larger budget
+    run: int  # tokens of the whole run
+    misses: tuple[str, ...]  # questions that no read answered, or one of the budgets did not
 
 
 def answered(question: dict[str, Any], shown: str) -> bool:
@@ -73,24 +82,46 @@ def answered(question: dict[str, Any], shown: str) -> bool:
     return False
 
 
+def source(path: Path) -> str:
+    """The text of a file, which may be compressed."""
+    data = path.read_bytes()
+    return (lzma.decompress(data) if path.suffix == ".xz" else data).decode("utf-8", "replace")
+
+
+def name_of(path: Path) -> str:
+    return path.name.removesuffix(".xz")
+
+
 def measure(session: Session, path: Path, questions: list[dict[str, Any]]) -> Row:
-    text = path.read_bytes().decode("utf-8", "replace")
-    kept = session.outputs.keep(path.name, text)
+    text, name = source(path), name_of(path)
+    kept = session.outputs.keep(name, text)
     shape = kept.output.shape if kept.output else SMALL
-    by_question = [0] * len(BUDGETS)
-    read_back = 0
-    for question in questions:
-        for at, budget in enumerate(BUDGETS):
-            if kept.output is None:
-                shown = text
-            else:
-                shown = session.outputs.read(kept.output.id, query=question["question"], tokens=budget).content
-            by_question[at] += answered(question, shown)
-            read_back += tokens.count(shown) if at == 0 and kept.output else 0
-    by_preview = sum(answered(question, kept.text) for question in questions)
     counts = tokens.count(text), tokens.count(kept.text)
+    by_question = [0] * len(BUDGETS)
+    read_back, run = 0, counts[1]
+    by_preview = 0
+    misses: list[str] = []
+    for question in questions:
+        previewed = answered(question, kept.text)
+        by_preview += previewed
+        reads = [_read(session, kept, text, question, budget) for budget in BUDGETS]
+        fits = [answered(question, shown) for shown in reads]
+        by_question = [count + fit for count, fit in zip(by_question, fits, strict=True)]
+        first = tokens.count(reads[0]) if kept.output else 0
+        read_back += first
+        run += 0 if previewed else first + (0 if fits[0] else min(counts[0], PAGE))
+        if not all(fits):
+            lacking = ", ".join(str(budget) for budget, fit in zip(BUDGETS, fits, strict=True) if not fit)
+            misses.append(f"{name} ({lacking}{', previewed' if previewed else ''}): {question['question']}")
     sizes = len(text.encode("utf-8", "surrogatepass")), len(kept.text.encode("utf-8", "surrogatepass"))
-    return Row(path.name, *sizes, shape, *counts, len(questions), by_preview, tuple(by_question), read_back)
+    answers = len(questions), by_preview, tuple(by_question)
+    return Row(name, *sizes, shape, *counts, *answers, read_back, run, tuple(misses))
+
+
+def _read(session: Session, kept: Replacement, text: str, question: dict[str, Any], budget: int) -> str:
+    if kept.output is None:
+        return text
+    return session.outputs.read(kept.output.id, query=question["question"], tokens=budget).content
 
 
 def report(rows: list[Row]) -> None:
@@ -103,6 +134,7 @@ def report(rows: list[Row]) -> None:
     budgets = tuple(f"by one read of {budget}" for budget in BUDGETS)
     table("Previews and questions", [*columns, *budgets, "shown of all"], lines)
     _goals(rows)
+    print(f"\ntokens of a whole run: {sum(row.run for row in rows):,}")
     print("\ngoals: preview ≤ 400 on average and ≤ 600 at most, ≥ 25 % by preview;")
     print("one read ≥ 97 % at 600 tokens and ≥ 93 % at 300; preview and read-backs together ≤ 3 % of all")
 
@@ -166,7 +198,9 @@ def _share(count: int, asked: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.outputs", description=__doc__)
     parser.add_argument("--dir", type=Path, default=HERE, help="a folder with files/ and questions.jsonl")
-    over(parser.parse_args().dir)
+    parser.add_argument("--misses", action="store_true", help="list the questions that one read does not answer")
+    arguments = parser.parse_args()
+    over(arguments.dir, misses=arguments.misses)
 
 
 def run(sizes: Sizes) -> None:
@@ -174,7 +208,7 @@ def run(sizes: Sizes) -> None:
     over(HERE, sizes.peers)
 
 
-def over(place: Path, peers: bool = False) -> None:
+def over(place: Path, peers: bool = False, misses: bool = False) -> None:
     """All files of a folder with all their questions."""
     if not (place / "questions.jsonl").exists():
         remark("Not measured: there are no outputs with questions (BENCH_DATA names the folder of public data).")
@@ -186,9 +220,11 @@ def over(place: Path, peers: bool = False) -> None:
     with tempfile.TemporaryDirectory() as folder, limpet.open(f"{folder}/limpet.db", project="bench") as hold:
         session = hold.session("bench")
         files = sorted((place / "files").iterdir())
-        rows = [measure(session, path, questions[path.name]) for path in files]
+        rows = [measure(session, path, questions[name_of(path)]) for path in files]
     print(f"tokens by {tokens.NAME}; {len(rows)} files, {sum(map(len, questions.values()))} questions\n")
     report(rows)
+    for row in rows if misses else ():
+        print(*row.misses, sep="\n", end="\n" if row.misses else "")
     if peers:
         from bench.peers import economy
 

@@ -5,6 +5,7 @@ A small result passes untouched. This module also lists, prunes and deletes what
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from limpet.outputs.prepare import Prepared
 
 READER = "read_output"  # the tool that reads a stored output, unless a door lists it under another name
+_COMMAND_CHARS = 160  # of the command above a preview
 _ID = re.compile(r"[0-9a-f]{12,64}")
 
 
@@ -71,7 +73,7 @@ def keep_big(
     output, new = ctx.store.outputs.keep(ctx.scope, prepared.draft, prepared.body, ctx.stamp("keep_output"))
     if new:
         prune_outputs(ctx, output.id)
-    plain = reference(output, rules.include_preview, reader)
+    plain = reference(output, rules.include_preview, reader, prepared.call)
     return Replacement(prepared.answer(ctx, output, new, _head(output), plain, reader), output)
 
 
@@ -109,13 +111,30 @@ def _prepared(ctx: Context, tool: str, content: str, call: str, masks: bool) -> 
     return prepare(tool, content, call, masks=masks, preview_tokens=ctx.bounds.outputs.preview_length)
 
 
-def reference(output: Output, with_preview: bool = True, reader: str = READER) -> str:
-    """The text that replaces an output in the window: what it is, a preview, and the tool that reads more."""
-    parts = [_head(output)]
+def reference(output: Output, with_preview: bool = True, reader: str = READER, call: str = "") -> str:
+    """The text that replaces an output in the window: what it is, a preview, and the tool that reads more.
+
+    `call` is what gave this result now; the output may have been stored for another call with the same result.
+    """
+    command = _command(call)
+    parts = [f"{_head(output)}\n$ {command}" if command else _head(output)]
     if with_preview:
         parts.append(output.preview)
     parts.append(f'Read more with {reader}(id="{output.id}", …): query, lines, match, path or rows.')
     return "\n\n".join(parts)
+
+
+def _command(call: str) -> str:
+    """The command of a call, on one line: that of a shell among its arguments, or the call itself if it has none."""
+    start = call.find("{")
+    try:
+        arguments = json.loads(call[start:]) if start >= 0 else {"command": call}
+    except ValueError:
+        return ""
+    command = arguments.get("command") or arguments.get("cmd") if isinstance(arguments, dict) else None
+    words = command if isinstance(command, str) else " ".join(map(str, command)) if isinstance(command, list) else ""
+    line = visible(words.strip(), keep_newlines=False)
+    return line if len(line) <= _COMMAND_CHARS else f"{line[:_COMMAND_CHARS]}…"
 
 
 def _head(output: Output) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from limpet.previews.core import BIG, OutputText, Sheet, clip, ordinal, plural
 from limpet.previews.failures import FailureLine, excerpt
+from limpet.record import NamedTuple
 
 # Signs of a run, in three patterns: signs at the beginning of a line are not searched for elsewhere, and where every
 # alternative begins with a distinct character, the engine skips quickly.
@@ -38,6 +39,7 @@ _SUMMARY = re.compile(
     r"\b.{0,3}[: ]"
     r"|^ran \d|^ok$|^FAILED \(|test result:|build (?:success|fail|completed|finished)"
     r"|exit(?:ed)? (?:with )?(?:code|status)"
+    r"|^# (?:tests|pass|fail|skipped|todo|cancelled|duration_ms) \d|^Result: |^Files=\d|^Failed tests?: "
     r"|^found \d|^all files|^process (?:completed|finished|exited)|^done in|finished in|\bin \d{1,7}(?:\.\d{1,4})?s\b"
 )
 _EARLY = re.compile(r"\W{0,6}(?:collected|running) \d")
@@ -53,12 +55,17 @@ _PASSED = re.compile(r"^\s{0,12}(?:✓|✔|ok\b|PASS|--- PASS)|.{0,250}\bPASSED\
 _PROGRESS = re.compile(r"[.sFExX]{5,300}\s{0,80}(?:\[\s{0,3}\d{1,3}%\])?")
 _MOST_XML = 4_000_000
 _BEGINNING = 140
+_TAP = re.compile(
+    r"(?m)^(?:TAP version \d|1\.\.\d{1,6}\s*$)[^\x00]{0,2000}?^(?:not )?ok \d"
+)  # the Test Anything Protocol
 
 
 def run_score(text: OutputText) -> float:
     """How many lines look like those of a test runner, a compiler or a build."""
     if "<testsuite" in text.content[:2000]:
         return 0.99
+    if _TAP.search(text.content, 0, 4000):
+        return 0.95
     # The signs of a run are near the beginning of its lines; in big texts it is expensive to look further.
     sample = [line[:_BEGINNING] for line in text.sample] if text.big else text.sample
     hits = sum(map(_sign, sample))
@@ -294,6 +301,7 @@ _SAME = {"WARNING": "WARN", "ERR": "ERROR", "CRIT": "CRITICAL", "SEVERE": "ERROR
 _SAME |= {"V": "TRACE", "D": "DEBUG", "I": "INFO", "W": "WARN", "E": "ERROR", "F": "FATAL"}
 _HEADER = re.compile(r"[\"\w. ()%/-]{1,60}(?:[,;\t][\"\w. ()%/-]{0,60}){2,80}")
 _MOST_LINES = 8_000
+_LONG_WORD = 24  # characters of a word beyond which its last form is not shown
 
 
 def log_score(text: OutputText) -> float:
@@ -334,10 +342,10 @@ def render_log(text: OutputText, sheet: Sheet) -> None:
         sheet.add("levels" + part + ": " + ", ".join(f"{name} {times:,}" for name, times in ordered), at=0)
     failing = {line.number for line in text.failures}
     groups = _fold(lines, sorted({*chosen, *(line.number for line in text.failures[:most])}))
-    bad = [each for each in groups if each[0] in failing]
+    bad = [each for each in groups if each.first in failing]
     _show(bad, lines, sheet, 1, share=0.5)
-    warn = [each for each in groups if each[0] not in failing and _log_warns(lines[each[0]])]
-    rest = [each for each in groups if each[0] not in failing]
+    warn = [each for each in groups if each.first not in failing and _log_warns(lines[each.first])]
+    rest = [each for each in groups if each.first not in failing]
     sheet.add_lines(
         [(0, lines[0]), *((at, lines[at]) for at in range(len(lines) - 1, max(0, len(lines) - 3), -1))],
         at=3,
@@ -345,8 +353,8 @@ def render_log(text: OutputText, sheet: Sheet) -> None:
         length=150,
     )
     _show(warn, lines, sheet, 2, share=0.35)
-    rare = sorted(rest, key=lambda each: (each[1], each[0]))
-    often = sorted(rest, key=lambda each: (-each[1], each[0]))
+    rare = sorted(rest, key=lambda each: (each.times, each.first))
+    often = sorted(rest, key=lambda each: (-each.times, each.first))
     mixed = [each for pair in zip(often, rare, strict=True) for each in pair]
     warned = {id(each) for each in warn}
     _show([each for each in dict.fromkeys(mixed) if id(each) not in warned], lines, sheet, 2, share=1.0)
@@ -381,30 +389,52 @@ def _log_warns(line: str) -> bool:
     return access.group(2)[0] == "4" if access else bool(_LOG_WARNING.search(line[:300]))
 
 
-def _fold(lines: Sequence[str], chosen: Sequence[int]) -> list[tuple[int, int, int]]:
-    """(first line, how many, last line) for every kind of line, in order."""
-    groups: dict[str, list[int]] = {}
+class _Group(NamedTuple):
+    """Lines of one kind: the first, how many there are, and the last one that reads differently."""
+
+    first: int
+    times: int
+    varied: int | None
+
+
+def _fold(lines: Sequence[str], chosen: Sequence[int]) -> list[_Group]:
+    """Every kind of line, in order."""
+    groups: dict[str, _Group] = {}
     for at in chosen:
         key = fold_key(lines[at])
         group = groups.get(key)
         if group is None:
-            groups[key] = [at, 1, at]
+            groups[key] = _Group(at, 1, None)
         else:
-            group[1] += 1
-            group[2] = at
-    return [(group[0], group[1], group[2]) for group in groups.values()]
+            same = group.varied is None and message(lines[at]) == message(lines[group.first])
+            groups[key] = _Group(group.first, group.times + 1, None if same else at)
+    return list(groups.values())
 
 
-def _show(groups: Sequence[tuple[int, int, int]], lines: Sequence[str], sheet: Sheet, at: int, share: float) -> None:
-    ordered = sorted(groups, key=lambda each: (-min(each[1], 3), each[0])) if at == 1 else groups
+def _show(groups: Sequence[_Group], lines: Sequence[str], sheet: Sheet, at: int, share: float) -> None:
+    ordered = sorted(groups, key=lambda each: (-min(each.times, 3), each.first)) if at == 1 else groups
     floor = sheet.left * (1 - share)
-    for first, times, _ in ordered:
+    for group in ordered:
         if sheet.left <= max(floor, 12):
             break
-        line = lines[first]
+        line = lines[group.first]
         clock = _CLOCK.search(line[:60])
-        prefix = f"×{times} " if times > 1 else f"{clock.group()} " if clock and message(line) != line.strip() else ""  # noqa: RUF001
-        sheet.add(prefix + clip(excerpt(message(line), 170), 175 if at == 1 else 130), at=at)
+        text = message(line)
+        prefix = f"{clock.group()} " if clock and text != line.strip() else ""
+        if group.varied is not None:
+            prefix, text = f"×{group.times} like ", _ranging(text, message(lines[group.varied]))  # noqa: RUF001
+        elif group.times > 1:
+            prefix = f"×{group.times} "  # noqa: RUF001
+        sheet.add(prefix + clip(excerpt(text, 170), 175 if at == 1 else 130), at=at)
+
+
+def _ranging(first: str, last: str) -> str:
+    """The first of several similar lines, with what differs in the last one beside it: `order 5001…5030 paid`."""
+    before, after = first.split(), last.split()
+    if len(before) != len(after):
+        return first
+    pairs = zip(before, after, strict=True)
+    return " ".join(old if old == new or len(new) > _LONG_WORD else f"{old}…{new}" for old, new in pairs)
 
 
 def _levels(lines: Iterable[str]) -> tuple[Counter[str], Counter[str]]:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from limpet.previews.core import OutputText, Sheet, clip, number, plural, spread
+from limpet.previews.core import BAR, OutputText, Sheet, clip, number, plural, spread
 from limpet.record import NamedTuple
 
 MOST_ROWS = 2_000  # Rows that are profiled; of more, evenly chosen ones.
@@ -259,7 +259,7 @@ def _cells(line: str) -> list[str]:
 def _aligned_score(text: OutputText) -> float:
     """Lines of the same number of cells apart by two blanks or a bar, most of them with a quantity."""
     cells = [_cells(line) for line in text.sample]
-    if len(cells) < 5:
+    if len(cells) < 5 or sum(BAR.match(line) is not None for line in text.sample) * 2 > len(cells):
         return 0.0
     usual, _ = Counter(map(len, cells)).most_common(1)[0]
     if usual < 2:

@@ -1,8 +1,8 @@
 """A plain question to one text: the lines or records that answer it best, with their context.
 
 Every unit that contains a term of the question is scored: rare terms count more, adjacent terms count more, and the
-enclosing and neighbouring units count a little. The best are printed in the order of the text, each with its heading
-or record, within a budget of tokens.
+enclosing and neighbouring units count a little. Units that answer what the question asks for without having its words
+(totals, extremes, ends) are scored with them. `choice` prints the best, each with its heading and its record.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from heapq import nlargest
 from itertools import pairwise
 from math import log
 
+from limpet.recall.choice import Choice, Own, Rated, shape_of
+from limpet.recall.intents import ECHO, Intent, ends, extreme_fields, extremes, intent_of, tool_terms, totals
 from limpet.recall.question import ABBREVIATION, SUBWORD, Term, folded, phrases, synonyms, term_stem, terms
 from limpet.recall.units import Units
 from limpet.record import NamedTuple
-from limpet.text import words
 
 _COMMON = 20_000  # units; a term in more of them is not searched to its end
 _LONGEST = 64  # characters of a word that are compared; further ones do not make another word of it
@@ -26,22 +27,22 @@ _TRIED = 150_000  # positions where a term may begin that are examined
 _LOOKED = 20  # positions in one unit that are examined for a common term
 _RANKED = 400  # units scored with their context; the rest by their own words
 _ALIKE = 40  # units that differ in numbers alone, scored with their context
-_GROWN = 60  # units of a block that may be shown in full
-_COVERING = 4  # units shown first, each for words of the question that the previous ones lack
-_NEW = 0.2  # what such a unit must add, as a share of the score so far
-_FIELDS = 8  # units of a large record that are shown for their words, and units of each
 _RECORD = 120  # units of a record that are examined
-_CRUMB = 160  # characters of an enclosing line that are shown
-_WEAK = 0.22  # units that score less than this share of the best are not shown
-_FURTHER = 0.25  # the same for those that are neither among the best nor have words that these lack
+_PLACES = 400  # places of words in a very long line that it is cut around
+_WINDOW = 1_500  # characters on each side of such a place
+_COUNTED = 12  # words of the question whose places are counted for that
+_UNIT = 80  # characters of a unit, about: how many a line has that was not cut
+_TOTAL, _EXTREME, _END = 0.45, 1.2, 0.8  # what such a unit is worth at least, as a share of the best score
+_LONG_ECHO = 400  # characters of a line that are examined for that
+_ECHO = 0.7  # what is left of the score of a line that repeats what a program was given
 _POINTER_CHARS = 400_000  # before a position: walking over them takes some 50 ms
 
 
-_DIGITS = re.compile(r"\d+")
+_NAMES = re.compile(r"\s*(?:- )?[\"']?(?:name|id|title|key|package)[\"']?\s?[:=]", re.I)  # what a record is called by
+_NAMED = 1.12  # what the score of such a line is multiplied by: it is the thing itself, not a mention
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]|:')
 _JSON_LINES = re.compile(r"\s*[{\[][^\n]*[}\]]\s*\n[{\[]")  # which `path` reads as one list
 _BLANK = re.compile(r"[\s,{\[]*")
-Own = dict[int, dict[int, float]]  # by unit and term, what the term is worth there
 
 
 class Answer(NamedTuple):
@@ -67,13 +68,18 @@ _LOOKS = (
 
 def ask(text: str, question: str, budget: int, count: Callable[[str], int]) -> Answer:
     """The part of a text that answers a question, in at most `budget` tokens as `count` counts them."""
-    units = Units(text)
-    finder = Finder(text, units.starts)
+    intent, low = intent_of(question), folded(text)
+    units = Units(text, lambda: _windows(text, low, question, intent))
+    finder = Finder(text, low, units)
     occurrences = _occurrences(finder, question)
-    own, scores = _scores(units, finder, occurrences, question)
+    own, scores = _scores(units, finder, occurrences, question, intent)
     if not scores:
         return Answer("", None, "no word of the question occurs; try match= with other words, or lines= to read it")
-    chosen = _Choice(units, (own, scores), question, budget, count)
+
+    def places(unit: int) -> list[int]:
+        return [hit.hits[unit][1] for hit in occurrences if unit in hit.hits]
+
+    chosen = Choice(units, Rated(own, scores, places, intent.reason), question, budget, count)
     content = chosen.content()
     left = len(scores) - sum(unit in chosen.taken for unit in scores)
     lines = f"{len(units.line_starts):,} lines"
@@ -82,6 +88,28 @@ def ask(text: str, question: str, budget: int, count: Callable[[str], int]) -> A
     where = pointer(text, units.starts[best])
     note += f"; the best is at path {where}" if where else ""
     return Answer(content, None, note + (f"; {left:,} not shown" if left > 0 else ""))
+
+
+def _windows(text: str, low: str, question: str, intent: Intent) -> list[tuple[int, int]]:
+    """Where to cut a line that is too long to be cut as a whole: around the rarest words of the question."""
+    keys = {_prefix(term) for term in terms(question)[:_COUNTED]}
+    places = extreme_fields(text, intent, _stems_of(question))
+    for _, key in sorted((low.count(key), key) for key in keys):
+        at = low.find(key)
+        while at >= 0 and len(places) < _PLACES:
+            places.append(at)
+            at = low.find(key, at + _WINDOW)
+    windows: list[tuple[int, int]] = []
+    for place in sorted(places):
+        start = max(0, place - _WINDOW)
+        if windows and start <= windows[-1][1]:
+            start = windows.pop()[0]
+        windows.append((start, place + _WINDOW))
+    return windows
+
+
+def _stems_of(question: str) -> frozenset[str]:
+    return frozenset(term.stem for term in terms(question) if term.stem)
 
 
 # --- scores -----------------------------------------------------------------------------------------------------------
@@ -104,45 +132,95 @@ def _occurrences(finder: Finder, question: str) -> list[Occurrences]:
     for phrase in phrases(question, finder.low):
         if phrase.text not in by_text and (hit := finder.find(phrase)):
             by_text[phrase.text] = hit
+    for group in tool_terms(question):
+        if hit := finder.any_of(group):
+            by_text[f"{hit.term.text} "] = hit  # apart from a word of the question that is the same
     return list(by_text.values())
 
 
 def _scores(
-    units: Units, finder: Finder, occurrences: list[Occurrences], question: str
+    units: Units, finder: Finder, occurrences: list[Occurrences], question: str, intent: Intent
 ) -> tuple[Own, dict[int, float]]:
     """The terms of each unit, and its score; for the best of them with their context."""
+    own, scores = _by_words(units, finder, occurrences, question, intent)
+    top = max(scores.values(), default=1.0)
+    greatest = enumerate(extremes(units, intent, _stems_of(question)))
+    answers = [(unit, _EXTREME / (1 + 0.1 * rank)) for rank, unit in greatest if unit not in units.uncut]
+    answers += [(unit, _END) for unit in (ends(units, intent.end) if intent.end else ())]
+    for unit, share in answers:
+        own.setdefault(unit, {})
+        scores[unit] = max(scores.get(unit, 0.0), share * top)
+    return own, scores
+
+
+def _by_words(
+    units: Units, finder: Finder, occurrences: list[Occurrences], question: str, intent: Intent
+) -> tuple[Own, dict[int, float]]:
+    own = _own_terms(occurrences)
+    flat = {unit: sum(values.values()) for unit, values in own.items()}
+    best = _varied(units, nlargest(10 * _RANKED, flat, key=lambda unit: (flat[unit], -unit)))
+    summaries = frozenset(totals(units) if intent.total else ())
+    for unit in summaries - flat.keys():
+        own[unit] = {}
+        best.append(unit)
+    _look_for_common(finder, occurrences, best, own)
+    looks = [answer for pattern, answer in _LOOKS if pattern.search(question)]
+    most = sum(hit.rarity * hit.term.weight for hit in occurrences) or 1.0
+    scores = {unit: 0.5 * score for unit, score in flat.items()}
+    records: Own = {}
+    for unit in best:
+        around = _with_surroundings(units, unit, own, records)
+        score = sum(around.values()) + _together(occurrences, unit)
+        score *= 0.7 + 0.3 * min(1.0, sum(around.values()) / most)
+        scores[unit] = score * _manner(units[unit], looks, intent)
+    top = max(scores.values(), default=0.0)
+    for unit in summaries:
+        scores[unit] += _TOTAL * top
+    return own, scores
+
+
+def _own_terms(occurrences: list[Occurrences]) -> Own:
+    """By unit, what each of its terms is worth; common terms count if there are no others."""
     own: Own = {}
-    rare = [hit for hit in occurrences if not hit.common]
+    rare = any(not hit.common for hit in occurrences)
     for index, hit in enumerate(occurrences):
         if hit.common and rare:
             continue
         value = hit.rarity * hit.term.weight
         for unit, (quality, _) in hit.hits.items():
             own.setdefault(unit, {})[index] = value * quality
-    flat = {unit: sum(values.values()) for unit, values in own.items()}
-    best = _varied(units, nlargest(10 * _RANKED, flat, key=lambda unit: (flat[unit], -unit)))
-    looks = [answer for pattern, answer in _LOOKS if pattern.search(question)]
-    most = sum(hit.rarity * hit.term.weight for hit in occurrences) or 1.0
-    scores = {unit: 0.5 * score for unit, score in flat.items()}
+    return own
+
+
+def _look_for_common(finder: Finder, occurrences: list[Occurrences], best: list[int], own: Own) -> None:
+    """Adds common terms to the units that other terms have found."""
+    rare = any(not hit.common for hit in occurrences)
     for index, hit in enumerate(occurrences):
         for unit in best if hit.common and rare else ():
             if looked := finder.look(hit, unit):
                 hit.hits[unit] = looked
                 own[unit][index] = hit.rarity * hit.term.weight * looked[0]
-    records: Own = {}
-    for unit in best:
-        around = dict(own[unit])
-        for index, value in _record(units, unit, own, records).items():
-            around[index] = max(around.get(index, 0.0), 0.35 * value)
-        for near, share in _around(units, unit):
-            for index, value in own.get(near, {}).items():
-                around[index] = max(around.get(index, 0.0), share * value)
-        score = sum(around.values()) + _together(occurrences, unit)
-        score *= 0.7 + 0.3 * min(1.0, sum(around.values()) / most)
-        text = units[unit]
-        score *= 1 + 0.08 * sum(1 for answer in looks if answer.search(text))
-        scores[unit] = score / (1 + 0.0004 * max(0, len(text) - 200))
-    return own, scores
+
+
+def _with_surroundings(units: Units, unit: int, own: Own, records: Own) -> dict[int, float]:
+    """The terms of a unit, and a share of those of its record, its headings and its neighbours."""
+    around = dict(own[unit])
+    for index, value in _record(units, unit, own, records).items():
+        around[index] = max(around.get(index, 0.0), 0.35 * value)
+    for near, share in _around(units, unit):
+        for index, value in own.get(near, {}).items():
+            around[index] = max(around.get(index, 0.0), share * value)
+    return around
+
+
+def _manner(text: str, looks: list[re.Pattern[str]], intent: Intent) -> float:
+    """What the score of a line is multiplied by: for looking like an answer, naming a record, being long."""
+    factor = 1 + 0.08 * sum(1 for answer in looks if answer.search(text))
+    if _NAMES.match(text):
+        factor *= _NAMED
+    if not intent.setting and ECHO.search(text[:_LONG_ECHO]):
+        factor *= _ECHO
+    return factor / (1 + 0.0004 * max(0, len(text) - 200))
 
 
 def _varied(units: Units, ranked: list[int]) -> list[int]:
@@ -150,15 +228,11 @@ def _varied(units: Units, ranked: list[int]) -> list[int]:
     counts: Counter[str] = Counter()
     varied: list[int] = []
     for unit in ranked:
-        shape = _shape(units[unit])
+        shape = shape_of(units[unit])
         counts[shape] += 1
         if counts[shape] <= _ALIKE:
             varied.append(unit)
     return varied[:_RANKED]
-
-
-def _shape(text: str) -> str:
-    return _DIGITS.sub("0", text.strip())
 
 
 def _around(units: Units, unit: int) -> list[tuple[int, float]]:
@@ -198,197 +272,6 @@ def _together(occurrences: list[Occurrences], unit: int) -> float:
     return bonus
 
 
-# --- choice -----------------------------------------------------------------------------------------------------------
-
-
-class _Choice:
-    """Chooses the units to print: first the best ones, then what belongs to them, then further ones."""
-
-    def __init__(
-        self, units: Units, rated: tuple[Own, dict[int, float]], question: str, budget: int, count: Callable[[str], int]
-    ) -> None:
-        self.units = units
-        self.count = count
-        self.left = budget - 8
-        self.budget = budget
-        self.taken: dict[int, int] = {}  # unit -> how early it was chosen
-        self.costs: dict[int, int] = {}
-        self.own, self.scores = rated
-        self.header = units.separated()
-        self.columns = ""
-        if self.header:
-            self._take_header(question)
-            names = {unit: score for unit, score in self.scores.items() if units.line(unit) == 1}
-            self.scores = {unit: score for unit, score in self.scores.items() if unit not in names} or names
-        self.top = max(self.scores.values())
-        fitting = (unit for unit, score in self.scores.items() if score >= self.top * _WEAK)
-        ranked = nlargest(_RANKED, fitting, key=lambda unit: (self.scores[unit], -unit))
-        first, alike = self._duplicates_last(ranked)
-        ranked = first + alike
-        strong = [unit for unit in first if self.scores[unit] >= 0.6 * self.top][:12]
-        self._take_all(self._covering(ranked), 0.5)
-        self._take_all(strong, 0.5)
-        for unit in strong:
-            self._grow(unit)
-        # The last ones fill the rest of the budget, so they have to be worth their tokens.
-        self._take_all([unit for unit in ranked if self.scores[unit] >= self.top * _FURTHER], 1.0)
-
-    def _covering(self, ranked: list[int]) -> list[int]:
-        """The best unit, then the best ones for terms of the question that the previous units lack."""
-        chosen: list[int] = []
-        covered: dict[int, float] = {}
-        for _ in range(_COVERING):
-            best, gain = -1, 0.0
-            for unit in ranked:
-                new = sum(max(0.0, value - covered.get(at, 0.0)) for at, value in self.own[unit].items())
-                if new > _NEW * sum(covered.values()) and new + 0.3 * self.scores[unit] > gain:
-                    best, gain = unit, new + 0.3 * self.scores[unit]
-            unit = best if chosen else ranked[0]
-            if unit < 0:
-                break
-            chosen.append(unit)
-            for at, value in self.own[unit].items():
-                covered[at] = max(value, covered.get(at, 0.0))
-        return chosen
-
-    def _take_header(self, question: str) -> None:
-        """The names of the columns: all of them, or if they are many, the ones in the question with their numbers."""
-        last = self.units.at(self.units.line_starts[1] - 1) if len(self.units.line_starts) > 1 else 0
-        header = self.units.text[: self.units.starts[last + 1]].rstrip("\r\n ")
-        if self.count(header) <= 0.4 * self.budget:
-            self._take(list(range(last + 1)))
-            return
-        sign = max((",", "\t", ";", "|"), key=header.count)
-        names = [name.strip(' "') for name in header.split(sign)]
-        stems = {term.stem for term in terms(question)} - {""}
-        named = [set(words.terms(words.words(words.fold(name.replace("_", " "))))) for name in names]
-        ranked = sorted(range(len(names)), key=lambda at: (-len(named[at] & stems), at))
-        chosen = [f"{at + 1} {names[at]}" for at in sorted(ranked[:8])]
-        self.columns = f"columns of {len(names)}: {', '.join(chosen)}"[: _CRUMB * 3]
-        self.left -= self.count(self.columns) + 2
-
-    def _duplicates_last(self, ranked: list[int]) -> tuple[list[int], list[int]]:
-        """Two lists: the first two of lines that differ in numbers alone, with all other lines; and the rest."""
-        counts: Counter[str] = Counter()
-        first: list[int] = []
-        later: list[int] = []
-        for unit in ranked:
-            shape = _shape(self.units[unit])
-            counts[shape] += 1
-            (first if counts[shape] <= 2 else later).append(unit)
-        return first, later
-
-    def _take_all(self, ranked: list[int], share: float) -> None:
-        stop = self.budget * (1 - share)
-        for unit in ranked:
-            if self.left <= stop:
-                return
-            self._take(self._with_context(unit))
-
-    def _with_context(self, unit: int) -> list[int]:
-        """The unit and the lines that say where it is."""
-        extra: list[int] = []
-        top = self.units.table_top(unit)
-        if top is not None and not self.header:
-            extra.append(top)
-        if self.units.in_long_line(unit):
-            extra.append(self.units.first_of_line(unit))
-        extra += [above for above in self.units.above(unit)[:2] if _says(self.units[above])]
-        return [unit, *extra]
-
-    def _cost(self, unit: int) -> int:
-        if unit not in self.costs:
-            self.costs[unit] = self.count(self.units[unit]) + 2
-        return self.costs[unit]
-
-    def _take(self, units: list[int], part: bool = True) -> bool:
-        """Takes units if there is room for them; the first of them at least, if `part`."""
-        new = [unit for unit in dict.fromkeys(units) if unit not in self.taken and not self.units.blank(unit)]
-        gap = 0 if any(unit - 1 in self.taken or unit + 1 in self.taken for unit in new) else 3
-        cost = sum(map(self._cost, new)) + gap
-        if cost > self.left and part and len(new) > 1:
-            return self._take(new[:1])
-        if cost > self.left:
-            return False
-        self.left -= cost
-        for unit in new:
-            self.taken[unit] = len(self.taken)
-        return True
-
-    def _grow(self, unit: int) -> None:
-        """Adds what belongs to a unit: what it encloses, then its record while that is small, or its neighbours."""
-        own = self.units.block(unit, _GROWN)
-        if len(own) > 1:
-            self._take_while(own, 0.6)
-        above = self.units.above(unit)[:3]
-        for enclosing in above:
-            block = self.units.block(enclosing, _GROWN)
-            cost = sum(self._cost(u) for u in block if u not in self.taken and not self.units.blank(u))
-            if len(block) < _GROWN and unit in block and cost <= 0.5 * self.left:
-                self._take(list(block), part=False)
-            else:
-                self._grow_inside(unit, self.units.block(enclosing, _RECORD))
-        for near in (unit + 1, unit - 1) if not above else ():
-            if 0 <= near < self.units.count:
-                self._take_while([near], 0.12)
-
-    def _grow_inside(self, unit: int, record: range) -> None:
-        """Adds the parts of a large record that have other terms of the question, then the nearest ones."""
-        missing: dict[int, tuple[float, int, int]] = {}  # by term its best unit, the nearest of equals
-        for field in record if unit in record else ():
-            for term, value in self.own.get(field, {}).items():
-                if term not in self.own[unit]:
-                    missing[term] = max(missing.get(term, (0.0, 0, 0)), (value, -abs(field - unit), field))
-        for _, _, field in sorted(missing.values(), reverse=True)[:_FIELDS]:
-            self._take_while(self.units.block(field, _FIELDS), 0.35)
-        depth = self.units.depth(unit)
-        for reach, way in ((5, 1), (4, -1)):
-            near = [u for u in range(unit + way, unit + way * reach, way) if 0 <= u < self.units.count]
-            inside = [u for u in near if self.units.depth(u) >= depth]
-            self._take_while(inside, 0.2)
-
-    def _take_while(self, units: Sequence[int], share: float) -> None:
-        stop = self.left - share * self.left
-        for unit in units:
-            if self.units.blank(unit) or unit in self.taken:
-                continue
-            if self.left - self._cost(unit) < stop:
-                return
-            self._take([unit])
-
-    def content(self) -> str:
-        """The chosen units in the order of the text, without the last chosen ones if they cost too much."""
-        while True:
-            content = self._render()
-            if len(self.taken) <= 1 or self.count(content) <= self.budget:
-                return content
-            last = max(self.taken, key=self.taken.__getitem__)
-            del self.taken[last]
-
-    def _render(self) -> str:
-        parts: list[str] = []
-        before = -2
-        for unit in sorted(self.taken):
-            text = self.units[unit]
-            same = before >= 0 and self.units.same_line(before, unit)
-            if unit == before + 1:
-                parts.append(text if same else f"\n{text}")
-            elif same:
-                parts.append(f" … {text}")
-            else:
-                between = range(before + 1, unit)
-                near = before >= 0 and len(between) < 3 and all(map(self.units.blank, between))
-                mark = "" if near else f"{self.units.line(unit)}: "
-                parts.append(f"{chr(10) if parts else ''}{mark}{text}")
-            before = unit
-        return "\n".join(filter(None, (self.columns, "".join(parts))))
-
-
-def _says(text: str) -> bool:
-    """Whether an enclosing line says where its parts are, more than a bracket does."""
-    return re.search(r"\w{2}", text) is not None and len(text) <= _CRUMB
-
-
 # --- where terms occur ------------------------------------------------------------------------------------------------
 
 
@@ -404,11 +287,12 @@ class Occurrences(NamedTuple):
 class Finder:
     """Finds terms in one text, unit by unit: by searching for each term, because a question has few and a text many."""
 
-    def __init__(self, text: str, starts: list[int]) -> None:
+    def __init__(self, text: str, low: str, units: Units) -> None:
         self.text = text
-        self.low = folded(text)
-        self.starts = starts
-        self.count = len(starts) - 1
+        self.low = low
+        self.starts = units.starts
+        self.uncut = units.uncut
+        self.count = units.count if not units.uncut else max(units.count, len(text) // _UNIT)
         self._stems: dict[str, str] = {}
 
     def find(self, term: Term, full: str = "") -> Occurrences | None:
@@ -421,6 +305,9 @@ class Finder:
             if at >= end:
                 unit = _unit_at(self.starts, at, unit)
                 end = self.starts[unit + 1]
+            if unit in self.uncut:
+                at = self.low.find(key, end)
+                continue
             quality = self._quality(term, at, full)
             if quality > hits.get(unit, (0.0, 0))[0]:
                 hits[unit] = (quality, at)
@@ -429,8 +316,20 @@ class Finder:
             return None
         # The unsearched rest is assumed to be like the searched part.
         share = 1.0 if at < 0 else max(at, 1) / len(self.low)
-        units = sum(quality for quality, _ in hits.values()) / share
+        units = self.low.count(key) if self.uncut else sum(quality for quality, _ in hits.values()) / share
         return Occurrences(term, log(1 + max(0.0, self.count - units + 0.5) / (units + 0.5)), hits, at >= 0)
+
+    def any_of(self, group: Sequence[Term]) -> Occurrences | None:
+        """Where any of several terms occurs, as one term."""
+        hits: dict[int, tuple[float, int]] = {}
+        for term in group:
+            hit = self.find(term)
+            for unit, (quality, at) in hit.hits.items() if hit and not hit.common else ():
+                hits[unit] = max(hits.get(unit, (0.0, 0)), (quality, at))
+        if not hits:
+            return None
+        units = len(hits)
+        return Occurrences(group[0], log(1 + max(0.0, self.count - units + 0.5) / (units + 0.5)), hits)
 
     def look(self, occurrences: Occurrences, unit: int) -> tuple[float, int] | None:
         """How well a common term matches in one unit."""

@@ -1,21 +1,27 @@
 """A text cut into the units that a question is answered with, and how the units are nested.
 
 A unit is a line. A long line is cut further: JSON after each member, XML before each tag, anything else between words,
-so that a 5 MB line is as readable as a log. Nesting follows from depth: indentation, headings of Markdown, files and
-hunks of a diff, and inside a long line its own brackets and tags. Depth is computed lazily, because most units of a
-large text are not examined.
+so that a 5 MB line is as readable as a log. Nesting follows from depth: indentation, headings, and inside a long line
+its own brackets and tags. Headings are those of Markdown and TOML, files and hunks of a diff, commits of a history,
+steps of a job, statements of a session, threads of a trace. Depth is computed lazily, because most units of a large
+text are not examined.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from itertools import accumulate
+from itertools import count as counted
+from operator import add
 
 LONG_LINE = 600  # characters; a longer line is cut into units
 _PIECE = 240  # characters of a piece of plain text in a long line
 _SHORTEST = 40  # characters; JSON members shorter than this are joined, for fewer units
 _WALK = 2_000  # units walked over in search of what encloses a unit
+_VERY_LONG = 1_000_000  # characters; a line longer than this is cut where the words of the question are
+_REACH = 2_000  # characters before such a place, in which its object or tag may begin
 _LEVELS = 12  # enclosing units that are examined
 _BLANKS = 20  # blank lines walked over to get their depth
 _CELLS = 200  # units examined to distinguish a table from prose
@@ -24,7 +30,21 @@ _UNDER_HEADING = 1_000  # depth a level of headings adds: more than any indentat
 _MEMBER = re.compile(r'(?:[^",{}\[\]]|"(?:[^"\\]|\\.)*+(?:"|\Z))*+(,|[{\[][{\[\s]*+|[}\]][}\]\s]*+,?|\Z)', re.S)
 _TAG = re.compile(r"<[^>]*>[^<]*(?:</[^>]*>\s*)*|[^<]+|<")
 _WORDS = re.compile(rf".{{1,{_PIECE}}}(?:[\s,;]|\\n|\Z)|.{{1,{_PIECE}}}", re.S)
-_HEADING = re.compile(r"(#{1,6})\s+\S|(diff --git |Index: )|(@@ )|(=+\s\S.*\S\s=+\s*\Z)|(_{3,} .+ _{3,}\s*\Z)")
+_STATEMENTS = "SELECT INSERT UPDATE DELETE CREATE ALTER DROP EXPLAIN VACUUM SET select insert update create explain"
+# Levels: the number of signs in Markdown; 1 where no group is named below.
+_HEADING = re.compile(
+    r"(?P<signs>#{1,6}) \S"
+    r"|(?P<second>@@ |_{3,} .+ _{3,}\s*\Z|---- .+ ----\s*\Z|thread '[^'\n]{0,200}' .*panicked at )"
+    r"|diff --git |Index: |=+\s\S.*\S\s=+\s*\Z"
+    r"|commit [0-9a-f]{7,40}\b|\[{1,2}[\w.\"'-]{1,80}\]{1,2}\s*\Z|goroutine \d{1,9} \["
+    r"|##\[group\]|::group::|Step \d{1,4}\b(?!.*(?:finished|done|ok))|> Task :|==> |\[\d{1,4}/\d{1,4}\] "
+    rf"|(?:{'|'.join(_STATEMENTS.split())}) .*;\s*\Z"
+)
+_FIRST = frozenset("#@_-=[:>" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "cdegistu")  # what a line with a heading begins with
+_TAP = re.compile(r"(?m)^(?:not )?ok \d")  # where a line that begins with a number sign is a comment
+_ITEM = re.compile(r"\s*- [\w\"'$.-]{1,80}:(?:\s|\Z)")  # of a list in YAML, which may be as far left as its name
+_FIELDS = re.compile(r"(?:[A-Z][\w-]{1,40}: \S.*\n(?:[ \t].*\n)*){3}")
+_TRIED = 200_000  # lines that may be headings
 _RULE = re.compile(r"[\s|+:=─━-]*[-=─━]{3}[\s|+:=─━-]*\Z")
 _COLUMNS = re.compile(r"\S(?:\s{2,}|\t|\s*\|\s*)(?=\S)")
 
@@ -32,14 +52,17 @@ _COLUMNS = re.compile(r"\S(?:\s{2,}|\t|\s*\|\s*)(?=\S)")
 class Units:
     """The units of a text by number. `starts[i]` is where unit i begins; it ends where the next one begins."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, windows: Callable[[], Sequence[tuple[int, int]]] = list) -> None:
+        """`windows` gives the parts of the text, in order, in which a very long line is cut; elsewhere it is left."""
         self.text = text
-        lines = text.split("\n")
-        line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
+        lines = self._lines = text.split("\n")
+        sizes = list(map(len, lines))
+        line_starts = [0, *map(add, accumulate(sizes), counted(1))]
         self.starts: list[int] = line_starts[:-1]
         self._inner: dict[int, int] = {}  # depth by unit, for units inside long lines
-        if any(len(line) > LONG_LINE for line in lines):
-            self.starts = self._cut_long(lines, line_starts)
+        self.uncut: set[int] = set()  # parts of a very long line that are no units to be shown
+        if max(sizes) > LONG_LINE:
+            self.starts = self._cut_long(lines, line_starts, windows)
         self.line_starts = line_starts[:-1]
         self.starts.append(len(text) + 1)
         self.count = len(self.starts) - 1
@@ -47,17 +70,48 @@ class Units:
         self._headings: dict[int, int] | None = None
         self._parents: dict[int, int | None] = {}
         self._tops: dict[int, int | None] = {}
+        self._comments = _TAP.search(text, 0, 40_000) is not None
 
-    def _cut_long(self, lines: list[str], line_starts: list[int]) -> list[int]:
+    def _cut_long(
+        self, lines: list[str], line_starts: list[int], windows: Callable[[], Sequence[tuple[int, int]]]
+    ) -> list[int]:
         starts: list[int] = []
+        parts: Sequence[tuple[int, int]] | None = None
         for line, start in zip(lines, line_starts, strict=False):
             if len(line) <= LONG_LINE:
                 starts.append(start)
-                continue
-            for at, depth in pieces(line):
-                self._inner[len(starts)] = depth
-                starts.append(start + at)
+            elif len(line) <= _VERY_LONG:
+                self._add_pieces(starts, line, start, 0)
+            else:
+                parts = windows() if parts is None else parts
+                self._cut_windows(starts, line, start, parts)
         return starts
+
+    def _add_pieces(self, starts: list[int], line: str, start: int, base: int) -> None:
+        for at, depth in pieces(line):
+            self._inner[len(starts)] = base + depth
+            starts.append(start + at)
+
+    def _cut_windows(self, starts: list[int], line: str, start: int, windows: Sequence[tuple[int, int]]) -> None:
+        """Cuts a very long line in its windows, each from the beginning of an object or a tag on."""
+        done = 0
+        for low, high in windows:
+            begin, end = max(done, low - start), min(len(line), high - start)
+            if begin >= end:
+                continue
+            opening = max(line.rfind("{", done, begin + 1), line.rfind("<", done, begin + 1))
+            begin = opening if opening >= 0 and begin - opening <= _REACH else begin
+            if begin > done:
+                self._leave(starts, start + done)
+            self._add_pieces(starts, line[begin:end], start + begin, _LEVELS)
+            done = end
+        if done < len(line):
+            self._leave(starts, start + done)
+
+    def _leave(self, starts: list[int], at: int) -> None:
+        self.uncut.add(len(starts))
+        self._inner[len(starts)] = 0
+        starts.append(at)
 
     def __getitem__(self, unit: int) -> str:
         """The unit's text, without its newline."""
@@ -80,7 +134,7 @@ class Units:
         return self.at(self.line_starts[self.line(unit) - 1])
 
     def blank(self, unit: int) -> bool:
-        return not self[unit].strip()
+        return unit in self.uncut or not self[unit].strip()
 
     def depth(self, unit: int) -> int:
         """The depth of a unit. Blank lines have the depth of what comes before them."""
@@ -93,31 +147,46 @@ class Units:
             unit -= 1
             text = self[unit]
         own = self._inner.get(unit)
-        depth = len(text) - len(text.lstrip()) if own is None else own
-        level = _level(text) if own is None else None
+        depth = len(text) - len(text.lstrip()) + (_ITEM.match(text) is not None) if own is None else own
+        level = self.heading(unit) if own is None else None
         depth = level * _UNDER_HEADING - 1 if level else depth + self._heading_above(unit) * _UNDER_HEADING
         self._depths[argument] = depth
         return depth
 
+    def heading(self, unit: int, usual: int | None = None) -> int | None:
+        """The level of a unit that is a heading; `usual` for any other."""
+        return self._all_headings().get(unit, usual)
+
     def _heading_above(self, unit: int) -> int:
         """The level of the heading above a unit, 0 if there is none."""
+        headings = self._all_headings()
+        before = bisect_right(self._heading_units, unit)
+        return headings[self._heading_units[before - 1]] if before else 0
+
+    def _all_headings(self) -> dict[int, int]:
         if self._headings is None:
             self._headings = self._find_headings()
             self._heading_units = sorted(self._headings)
-        before = bisect_right(self._heading_units, unit)
-        return self._headings[self._heading_units[before - 1]] if before else 0
+        return self._headings
 
     def _find_headings(self) -> dict[int, int]:
         headings: dict[int, int] = {}
-        for mark in ("\n#", "\ndiff --git ", "\nIndex: ", "\n@@ ", "\n==", "\n___"):
-            at = self.text.find(mark[1:]) if self.text.startswith(mark[1:]) else self.text.find(mark)
-            while at >= 0 and len(headings) < 100_000:
-                unit = self.at(at + 1 if self.text[at] == "\n" else at)
-                level = _level(self[unit])
-                if level:
-                    headings[unit] = level
-                at = self.text.find(mark, at + 1)
+        lines = self._lines
+        for number in [at for at, line in enumerate(lines) if line[:1] in _FIRST][:_TRIED]:
+            start = self.line_starts[number]
+            level = self._level(lines[number]) if len(lines[number]) <= LONG_LINE else None
+            if level is None and number and not lines[number - 1].strip() and _FIELDS.match(self.text, start):
+                level = 1  # a paragraph of fields is a record with its first line as its name
+            if level:
+                headings[self.at(start)] = level
         return headings
+
+    def _level(self, text: str) -> int | None:
+        """The level of a heading; None for any other line."""
+        match = _HEADING.match(text)
+        if match is None or (self._comments and match["signs"]):
+            return None
+        return len(match["signs"]) if match["signs"] else 2 if match["second"] else 1
 
     def above(self, unit: int) -> list[int]:
         """The units that enclose a unit, nearest first."""
@@ -159,9 +228,11 @@ class Units:
 
     def block(self, unit: int, most: int) -> range:
         """The unit and all that it encloses, with the closing bracket; longer than `most` units it is cut there."""
-        depth = self._outer_depth(unit)
+        depth, level = self._outer_depth(unit), self.heading(unit, 0) or 0
         end = unit + 1
         while end < self.count and end - unit < most and (self.depth(end) > depth or self.blank(end)):
+            if level and level >= (self.heading(end) or level + 1):
+                break
             end += 1
         if end < self.count and end - unit > 1 and self.depth(end) == depth and _closes(self[end]):
             end += 1
@@ -216,14 +287,6 @@ class Units:
 
 
 _COLUMN_NAMES = re.compile(r"\A[^\d:=\[(]*[A-Za-z_][^:=\[(]*\Z")
-
-
-def _level(text: str) -> int | None:
-    """The level of a heading: the number of signs in Markdown, 1 for the file of a diff, 2 for its hunks."""
-    match = _HEADING.match(text)
-    if not match:
-        return None
-    return len(match[1]) if match[1] else 2 if match[3] or match[5] else 1
 
 
 def _closes(text: str) -> bool:
