@@ -126,7 +126,14 @@ class Limpet:
         self.close()
 
     def close(self) -> None:
+        if self._embeddings is not None and self._embeddings.indexer is not None:
+            self._embeddings.indexer.stop()
         self.store.close()
+
+    def index_in_background(self) -> None:
+        """Make the vectors of a transformer in a thread from now on, if there is one: for processes that live long."""
+        if self._embeddings is not None and self._bounds.recall.background and self._bounds.recall.meaning:
+            self._embeddings.indexer = resolve("recall.embeddings:Indexer")(self.store, self._embeddings.models)
 
     @property
     def bounds(self) -> Bounds:
@@ -164,7 +171,10 @@ class Limpet:
             raise _only_for_reading()
         if operation.in_folder and not operation.read_only:  # a store masks what it gets; a file does not
             values = {key: masking.value(value) for key, value in values.items()}
-        return resolve(operation.run)(self.context(name, by, masking), **values)
+        value = resolve(operation.run)(self.context(name, by, masking), **values)
+        if self._embeddings is not None and not operation.read_only:
+            self._embeddings.written(self.scope)
+        return value
 
     def call(
         self,

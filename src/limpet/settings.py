@@ -87,7 +87,16 @@ class WindowRules(NamedTuple):
 class RecallRules(NamedTuple):
     """What recall searches by."""
 
-    meaning: bool = True  # switch: also finds texts about the same in other words; needs the extra "semantic"
+    meaning: bool = (
+        True  # switch: also finds texts about the same in other words; needs the extra "semantic" or "embed"
+    )
+    model: str = (
+        "auto"  # word: static, transformer, or auto: static until `limpet index` has run with the extra "embed"
+    )
+    model_path: str = ""  # path: of another transformer's file; empty means the one of the extra "embed"
+    background: bool = (
+        True  # switch: servers make the transformer's vectors in a thread; off leaves it to `limpet index`
+    )
 
 
 class JournalRules(NamedTuple):

@@ -28,7 +28,7 @@ def made(text: str) -> bytes:
 
 
 def bodies(store: Store, scope: Scope) -> list[bytes]:
-    return [bytes(one.body) for one in store.vectors.after(scope, 0)]
+    return [bytes(one.body) for one in store.vectors.after(scope, MODEL, 0)]
 
 
 def test_a_new_text_waits_the_newest_first_and_then_has_a_vector(store: Store, scope: Scope) -> None:
@@ -37,12 +37,12 @@ def test_a_new_text_waits_the_newest_first_and_then_has_a_vector(store: Store, s
     assert waiting(store, scope, most=2) == ["three\ntagged", "two\ntagged"]
     assert embed(store, scope, most=2) == 2
     assert waiting(store, scope) == ["one\ntagged"]
-    first = store.vectors.after(scope, 0)
+    first = store.vectors.after(scope, MODEL, 0)
     assert embed(store, scope) == 1
     assert waiting(store, scope) == []
-    (last,) = store.vectors.after(scope, max(one.number for one in first))
+    (last,) = store.vectors.after(scope, MODEL, max(one.number for one in first))
     assert bytes(last.body) == made("one")
-    docs = [one.doc for one in store.vectors.after(scope, 0)]
+    docs = [one.doc for one in store.vectors.after(scope, MODEL, 0)]
     assert [entry.content for entry in store.entries.texts(scope, docs).values()] != []
     assert len(store.entries.texts(scope, docs)) == 3
 

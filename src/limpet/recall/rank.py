@@ -13,13 +13,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
 from math import log, log1p, sqrt
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from limpet.model import MESSAGE, NOTE
 from limpet.recall.question import STOP, Question, dated
 from limpet.record import NamedTuple
 from limpet.store import SOMEWHERE, Candidates, Document, Positions
 from limpet.text import words as analyse
+
+if TYPE_CHECKING:
+    from limpet.recall.embeddings import Sense
 
 READ_MOST = 40  # texts that are read for a closer look
 WORD_BYTES = 6  # of English, with the space
@@ -138,14 +141,6 @@ class Signals(NamedTuple):
 
 
 SIGNALS = Signals()
-
-
-class Sense(Protocol):
-    """Compares embeddings for one question: recall/embedding_model.py, where its extra is installed."""
-
-    def cosines(self, words: Mapping[str, float], docs: Iterable[int]) -> Mapping[int, float]: ...
-
-    def likeness(self, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]: ...
 
 
 def order(
