@@ -184,7 +184,11 @@ def test_pieces_are_the_text_in_order(text: str, chars: int, most: int) -> None:
 
 def test_pieces_end_where_the_text_has_a_joint() -> None:
     code = "import os\n\ndef one():\n    a = 1\n\n    return a\n\ndef two():\n    return 2\n"
-    assert pieces(code, 40, 9) == ["import os\n\n", "def one():\n    a = 1\n\n    return a\n\n", "def two():\n    return 2\n"]
+    assert pieces(code, 40, 9) == [
+        "import os\n\n",
+        "def one():\n    a = 1\n\n    return a\n\n",
+        "def two():\n    return 2\n",
+    ]
     assert pieces("First part. Second part. Third", 14, 9) == ["First part. ", "Second part. ", "Third"]
     assert pieces("short", 100, 9) == ["short"]
     assert pieces("", 100, 9) == []
