@@ -72,7 +72,7 @@ def test_it_cuts_words_as_the_reference_does(network: Network, text: str) -> Non
 
 @given(st.text(max_size=300))
 def test_any_text_has_tokens(text: str) -> None:
-    tokenizer = transformer.Tokenizer({letter: at for at, letter in enumerate(transformer._LETTERS)}, [])
+    tokenizer = transformer.BytePairTokenizer({letter: at for at, letter in enumerate(transformer._LETTERS)}, [])
     assert len(tokenizer.tokens(text, 10_000)) == len(text.encode("utf-8", "replace"))
     assert len(tokenizer.tokens(text, 7)) <= 7
 
@@ -146,7 +146,7 @@ def test_what_is_no_whole_model_is_refused(tmp_path: Path, damage: str) -> None:
 
 def test_another_file_than_the_known_one_is_refused(tmp_path: Path) -> None:
     path = tiny_model(tmp_path / "tiny")
-    with pytest.raises(errors.BadInput, match="its sha256 begins with [0-9a-f]{12}, not with 6a1cc24734a5"):
+    with pytest.raises(errors.BadInput, match=r"its sha256 begins with [0-9a-f]{12}, not with 6a1cc24734a5"):
         transformer.load(path)
     with pytest.raises(errors.BadInput, match="sha256"):
         Transformer(path).stored(["a text"])

@@ -97,7 +97,7 @@ class Models(NamedTuple):
     prefer: str = AUTO
     problem: errors.LimpetError | None = None  # why the one that the settings want is not there
 
-    def wanted(self, stored: str) -> EmbeddingIndex | None:
+    def preferred(self, stored: str) -> EmbeddingIndex | None:
         """The model that a project should have vectors of. Left to itself, it goes on with the one that it has."""
         if self.prefer == AUTO:
             moved = self.transformer is not None and stored == self.transformer.model.name
@@ -106,9 +106,9 @@ class Models(NamedTuple):
 
     def usable(self, stored: str) -> EmbeddingIndex | None:
         """The model for questions now, where the stored vectors are of the model with this name."""
-        wanted = self.wanted(stored)
-        if wanted is not None and stored == wanted.model.name:
-            return wanted
+        preferred = self.preferred(stored)
+        if preferred is not None and stored == preferred.model.name:
+            return preferred
         return self.static if kind_of(stored) != TRANSFORMER else None
 
     def best(self) -> EmbeddingIndex | None:
@@ -186,7 +186,7 @@ def compare(embeddings: Embeddings, store: Store, scope: Scope, text: str) -> Se
         return None
 
 
-class Pending(NamedTuple):
+class Backlog(NamedTuple):
     """What is left to do for the model that a project should have vectors of."""
 
     model: str = ""  # its label; empty without one
@@ -200,16 +200,16 @@ class Pending(NamedTuple):
         return self.kind == STATIC and kind_of(self.stored) != TRANSFORMER
 
 
-def pending(embeddings: Embeddings | None, store: Store, scope: Scope) -> Pending:
+def backlog(embeddings: Embeddings | None, store: Store, scope: Scope) -> Backlog:
     models = embeddings.models() if embeddings else Models()
     if not (models.static or models.transformer):
-        return Pending()
+        return Backlog()
     state = store.vectors.state(scope)
-    wanted = models.wanted(state.model)
-    if wanted is None:
-        return Pending(stored=state.model)
-    texts = state.waiting if state.model == wanted.model.name else state.waiting + store.vectors.count(scope)
-    return Pending(wanted.model.label, wanted.model.kind, state.model, texts)
+    preferred = models.preferred(state.model)
+    if preferred is None:
+        return Backlog(stored=state.model)
+    texts = state.waiting if state.model == preferred.model.name else state.waiting + store.vectors.count(scope)
+    return Backlog(preferred.model.label, preferred.model.kind, state.model, texts)
 
 
 def catch_up(
@@ -315,9 +315,9 @@ class Indexer:
         """A project whose vectors are of another transformer stays as it is: it would go back and forth."""
         models = self._models()
         stored = self._store.vectors.state(scope).model
-        wanted = models.wanted(stored)
-        if wanted is None or wanted.model.kind != TRANSFORMER:
+        preferred = models.preferred(stored)
+        if preferred is None or preferred.model.kind != TRANSFORMER:
             return
-        if stored == wanted.model.name or kind_of(stored) != TRANSFORMER:
-            while catch_up(wanted, self._store, scope, stopping=self._stopping.is_set):
+        if stored == preferred.model.name or kind_of(stored) != TRANSFORMER:
+            while catch_up(preferred, self._store, scope, stopping=self._stopping.is_set):
                 pass

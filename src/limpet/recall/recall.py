@@ -162,7 +162,7 @@ def recall(
     matches = search(ctx, question.read(text, ctx.now), which)
     by_meaning = ctx.embeddings if ctx.bounds.recall.meaning else None
     hint = by_meaning.hint() if by_meaning else ""
-    left = embeddings.pending(by_meaning, ctx.store, ctx.scope)
+    left = embeddings.backlog(by_meaning, ctx.store, ctx.scope)
     unembedded = 0 if left.by_questions else left.texts
     return _fitted(query, matches, limit, tokens)._replace(waiting=waiting, hint=hint, not_embedded=unembedded)
 

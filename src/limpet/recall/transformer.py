@@ -54,7 +54,7 @@ _PRE = re.compile(
 )
 
 
-class Tokenizer:
+class BytePairTokenizer:
     """Cuts a text into tokens: bytes, of which the pairs that were most common in training are joined first."""
 
     def __init__(self, vocabulary: Mapping[str, int], merges: Sequence[str]) -> None:
@@ -101,7 +101,7 @@ _LETTERS = _letters()
 class Network:
     """The layers, with their weights."""
 
-    def __init__(self, header: Mapping[str, Any], tokenizer: Tokenizer, tables: Mapping[str, Array]) -> None:
+    def __init__(self, header: Mapping[str, Any], tokenizer: BytePairTokenizer, tables: Mapping[str, Array]) -> None:
         shape = header["arch"]
         self.label = str(header["meta"]["model"]).rpartition("/")[2]
         self.size = int(shape["hidden"])
@@ -134,8 +134,10 @@ class Network:
         state = self._normal(self._words(tokens) + self._places[:longest], "emb_ln")
         for layer in range(self._layers):
             # The first token stands for the text, so the last layer computes no other.
-            seen = state if layer < self._layers - 1 else state[:, :1]
-            state = self._normal(seen + self._attention(f"l{layer}", state, seen.shape[1], hidden), f"l{layer}.aln")
+            queries = state if layer < self._layers - 1 else state[:, :1]
+            state = self._normal(
+                queries + self._attention(f"l{layer}", state, queries.shape[1], hidden), f"l{layer}.aln"
+            )
             state = self._normal(state + self._feed(f"l{layer}", state), f"l{layer}.fln")
         first: Array = state[:, 0]
         return first
@@ -324,8 +326,8 @@ def chosen(path: str) -> Transformer | None:
     """The model in a file that the settings name, or else the one in its package; None if that is not installed."""
     if path:
         return _opened(Path(path).expanduser(), None)
-    known = installed()
-    return _opened(known, SHA256) if known else None
+    file = installed()
+    return _opened(file, SHA256) if file else None
 
 
 @cache  # every opened store asks for it; the file is read once
@@ -350,7 +352,7 @@ def load(path: Path, expected: str | None = SHA256) -> tuple[Network, str]:
         raise errors.bad_model(str(path), f"it has not the form of a model: {problem}") from problem
 
 
-def _parsed(body: bytes) -> tuple[Mapping[str, Any], Tokenizer, dict[str, Array]]:
+def _parsed(body: bytes) -> tuple[Mapping[str, Any], BytePairTokenizer, dict[str, Array]]:
     if body[:8] != MAGIC:
         raise ValueError(f"it does not begin with {MAGIC.decode()}")
     size = int.from_bytes(body[8:16], "little")
@@ -369,7 +371,7 @@ def _parsed(body: bytes) -> tuple[Mapping[str, Any], Tokenizer, dict[str, Array]
         tables |= _table(name, table, memoryview(body)[at : at + length])
         at += length
     _check(header["arch"], tables)
-    return header, Tokenizer(words["vocab"], [_pair(pair) for pair in words["merges"]]), tables
+    return header, BytePairTokenizer(words["vocab"], [_pair(pair) for pair in words["merges"]]), tables
 
 
 def _table(name: str, table: Mapping[str, Any], body: memoryview) -> dict[str, Array]:
@@ -385,9 +387,9 @@ def _table(name: str, table: Mapping[str, Any], body: memoryview) -> dict[str, A
     by_group = np.frombuffer(body[count:], "<f4").reshape(*shape[:-1], -1)
     if name == "word_emb":
         return {name: numbers, f"{name}.scales": by_group}
-    whole = numbers.reshape(*by_group.shape, group) * by_group[..., None]
+    weights = numbers.reshape(*by_group.shape, group) * by_group[..., None]
     # A row for each number that comes in: products of few rows are nearly twice as fast that way.
-    return {name: np.ascontiguousarray(whole.reshape(shape).T)}
+    return {name: np.ascontiguousarray(weights.reshape(shape).T)}
 
 
 def _check(shape: Mapping[str, Any], tables: Mapping[str, Array]) -> None:

@@ -68,14 +68,14 @@ class VectorTable:
 
     def nearest(self, vector: Array, most: int) -> dict[int, float]:
         """The nearest texts with their cosines; approximate, and nearly always right."""
-        wanted = SIGNS_FIRST * most
+        compared = SIGNS_FIRST * most
         rows = np.arange(self._used)
-        if self._used > wanted:
+        if self._used > compared:
             apart = np.zeros(self._used, np.int16)
             for column, sign in enumerate(_signs(vector)):
                 apart += np.bitwise_count(self._signs[: self._used, column] ^ sign)
             # All rows as far apart as the last: which of them come first in a store must not matter.
-            rows = np.flatnonzero(apart <= np.partition(apart, wanted)[wanted])
+            rows = np.flatnonzero(apart <= np.partition(apart, compared)[compared])
         docs, near = self._docs[rows], self._near(vector, rows)
         best: dict[int, float] = {}
         for at in np.lexsort((docs, -near)).tolist():

@@ -171,7 +171,7 @@ def _meaning(hold: Limpet) -> Diagnosis:
         return Diagnosis(INFO, "meaning", "off: recall compares words")
     if problem := ctx.embeddings.models().problem:
         return Diagnosis(PROBLEM, "meaning", problem.message)
-    left = embeddings.pending(ctx.embeddings, ctx.store, ctx.scope)
+    left = embeddings.backlog(ctx.embeddings, ctx.store, ctx.scope)
     if not left.model:
         return Diagnosis(
             INFO, "meaning", "no model: recall compares words; limpet[semantic] or limpet[embed] brings one"

@@ -361,8 +361,8 @@ def index(cli: Invocation) -> None:
     if anew:
         cli.notice(f"the vectors were of {embeddings.label_of(before)}; every text is embedded anew.")
     progress, count, began = Progress(), 0, time.monotonic()
-    while made := embeddings.catch_up(best, ctx.store, ctx.scope, INDEX_TEXTS):
-        count += made
+    while batch := embeddings.catch_up(best, ctx.store, ctx.scope, INDEX_TEXTS):
+        count += batch
         left = ctx.store.vectors.state(ctx.scope).waiting
         seconds = int(left * (time.monotonic() - began) / count)
         progress.show(f"{count:,} texts embedded, {left:,} left, about {seconds // 60}:{seconds % 60:02} minutes ")
