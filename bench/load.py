@@ -162,7 +162,7 @@ def limpet_served(server: Cluster, loaded: int, projects: int) -> Iterator[Conte
     """`limpet serve --team` on a database of its own, with notes and a token for each agent."""
     url = server.database("ours")
     names = _projects(projects)
-    store, index = choose_store(url), choose_embeddings()
+    store, index = choose_store(url), choose_embeddings().static
     try:
         for at, name in enumerate(names):
             hold = Limpet(store, Scope(TENANT, name), session="loaded")

@@ -78,7 +78,9 @@ def run(sizes: Sizes) -> None:
 
 def _fill(store: PostgresStore, count: int) -> None:
     Limpet(store, SCOPE, session="loaded").import_lines(stores.export_of(corpus.notes(count)))
-    if (index := choose_embeddings()) is not None:  # else the first questions would make the vectors of all of it
+    if (
+        index := choose_embeddings().static
+    ) is not None:  # else the first questions would make the vectors of all of it
         catch_up(index, store, SCOPE, count)
 
 

@@ -171,6 +171,8 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.store_broken("limpet.db", "disk I/O error"),
     errors.store_gone("postgresql://db", "connection refused"),
     errors.not_installed("a PostgreSQL store", "postgres"),
+    errors.no_model(),
+    errors.bad_model("/models/granite.hmsemb", "it cannot be read"),
     errors.sqlite_too_old("3.40.1"),
     errors.backup_unreadable("memory.db", "there is no such file"),
     errors.foreign_store("theirs.db", "its tables are not those that Limpet makes"),

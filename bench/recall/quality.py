@@ -9,7 +9,7 @@ from bench.corpus import LOCOMO
 from bench.figures import MORE, alone, compare, remark
 from bench.measure import Sizes, verdict
 from bench.recall import scores, sets, stdlib
-from bench.recall.__main__ import WHOLE, WORDS, Result, baselines, ours, show
+from bench.recall.__main__ import EMBED, WHOLE, WORDS, Result, baselines, ours, show, transformer
 from bench.recall.sets import Set
 
 # Of the half of LoCoMo that weights are not chosen on.
@@ -30,12 +30,12 @@ def run(sizes: Sizes) -> None:
 
 
 def _beside(name: str, chosen: list[Set]) -> dict[str, Result]:
-    ways = [*baselines(), (WORDS, ours(meaning=False)), (WHOLE, ours())]
+    ways = [*baselines(), (WORDS, ours(meaning=False)), (WHOLE, ours()), *transformer()]
     asked = sum(len(one.queries) for one in chosen)
     found = show(f"{name}, {asked:,} questions", chosen, ways)
     mine = scores.ten(found[WHOLE].scores)
     for other, result in found.items():
-        if other not in (WORDS, WHOLE):
+        if other not in (WORDS, WHOLE, EMBED):
             theirs = scores.ten(result.scores)
             goal = verdict(theirs - mine, 0, "≥ theirs")
             compare(f"{name}: R@10, {asked:,} questions", mine, other, theirs, goal, show=_three, better=MORE)

@@ -15,8 +15,10 @@ from bench.recall.sets import Set, Unit
 from limpet.api import Limpet
 from limpet.model import milliseconds
 from limpet.recall import rank as ranking
+from limpet.recall.embeddings import Embeddings, catch_up
 from limpet.recall.question import STOP
 from limpet.settings import RecallRules
+from limpet.wiring import choose_embeddings
 
 SHOWN = 20  # ids a ranker gives for a question
 BEGAN = 1_700_000_000_000  # for texts without a time
@@ -32,12 +34,12 @@ class Ranker(NamedTuple):
 class Ours:
     """Limpet, through its public library: turns of a session become notes of it, other texts become memory."""
 
-    def __init__(self, store: str, project: str, **rules: bool) -> None:
+    def __init__(self, store: str, project: str, model: str = "static", **rules: bool) -> None:
         self._now = BEGAN
         self.hold: Limpet = limpet.open(store, project=project, clock=lambda: self._now)
-        if not rules.pop("meaning", True):
-            bounds = self.hold._bounds
-            self.hold._bounds = bounds._replace(recall=RecallRules(meaning=False))
+        recall = RecallRules(meaning=rules.pop("meaning", True), model=model)
+        self.hold._bounds = self.hold._bounds._replace(recall=recall)
+        self.hold._embeddings = Embeddings(lambda: choose_embeddings(recall))
         self._signals = ranking.Signals(**rules)
         self._ids: dict[str, str] = {}
 
@@ -49,6 +51,14 @@ class Ours:
             else:
                 key = self.hold.memory.write(f"unit-{number}", unit.told()[:100_000]).key
             self._ids[key] = unit.id
+        self._embed()
+
+    def _embed(self) -> None:
+        """What `limpet index` does. Questions do it for a static model."""
+        embeddings = self.hold.context().embeddings
+        chosen = embeddings.models().best() if embeddings and self.hold.bounds.recall.meaning else None
+        while chosen and catch_up(chosen, self.hold.store, self.hold.scope):
+            pass
 
     def ask(self, query: str) -> list[str]:
         ranking.SIGNALS = self._signals

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -15,10 +20,13 @@ from bench.figures import compare
 from bench.measure import Sizes, Work, in_turns, ratio, span, table, verdict
 from bench.stores import Raw, open_ours
 from limpet.api import Limpet
-from limpet.recall.embeddings import catch_up
+from limpet.recall.embeddings import Embeddings, catch_up
+from limpet.settings import RecallRules
+from limpet.wiring import choose_embeddings
 
 P50, P99, INDEX, WRITE = 10e-3, 40e-3, 1.5, 1.3
 ASKED = {"rare": "one rare word", "two": "two words", "eight": "eight words", "asked": "eight words, two foreign"}
+TIMED = 200  # notes
 HEADS = (
     "what",
     "ours p50",
@@ -39,7 +47,9 @@ def run(sizes: Sizes) -> None:
     ours, floor = stores.loaded(count)
     raw = Raw(floor)
     lines = []
-    with open_ours(ours) as hold:
+    with ExitStack() as opened:
+        other = opened.enter_context(_transformed(ours))
+        hold = opened.enter_context(open_ours(ours))
         began = time.perf_counter()
         while made := _catch_up(hold):
             print(f"{made:,} vectors made in {time.perf_counter() - began:.1f} s")
@@ -49,11 +59,12 @@ def run(sizes: Sizes) -> None:
             ways = {
                 "words": _ours(hold, asked, False),
                 "meaning": _ours(hold, asked, True),
+                **({"transformer": _ours(other, asked, True)} if other else {}),
                 "floor": _floor(raw, asked),
             }
             found = in_turns(ways, rounds, ops)
             least = found["floor"]
-            for name in ("words", "meaning"):
+            for name in [name for name in ways if name != "floor"]:
                 mine = found[name]
                 hits = [f"{_hits(ways[name], asked):.2f}", f"{_hits(ways['floor'], asked):.2f}"]
                 p50, p99 = verdict(mine.p50, P50, f"≤ {span(P50)}"), verdict(mine.p99, P99, f"≤ {span(P99)}")
@@ -69,8 +80,33 @@ def run(sizes: Sizes) -> None:
 
 def _catch_up(hold: Limpet) -> int:
     embeddings = hold.context().embeddings
-    index = embeddings.index() if embeddings else None
+    index = embeddings.models().static if embeddings else None
     return catch_up(index, hold.store, hold.scope) if index else 0
+
+
+@contextmanager
+def _transformed(path: Path) -> Iterator[Limpet | None]:
+    """A copy of the store with vectors of the transformer. All but some are drawn by lot, because it would take hours
+    to make them: the time of a question is real, what it finds by them is not."""
+    models = choose_embeddings(RecallRules(model="transformer"))
+    index = models.transformer
+    if index is None:
+        yield None
+        return
+    copied = shutil.copy(path, stores.folder("transformed") / "ours.db")
+    with open_ours(Path(copied)) as hold:
+        hold._embeddings = Embeddings(lambda: models)
+        index.model.stored(["loads the model"])
+        began, cpu = time.perf_counter(), time.process_time()
+        catch_up(index, hold.store, hold.scope, TIMED)
+        wall, busy = time.perf_counter() - began, time.process_time() - cpu
+        print(
+            f"{TIMED} notes embedded by the transformer: {TIMED / wall:.0f} a second, {TIMED / busy:.0f} a CPU second"
+        )
+        while texts := hold.store.vectors.missing(hold.scope, index.model.name, 2_000):
+            bodies = [(text, os.urandom(index.model.size // 2)) for text in texts]
+            hold.store.vectors.keep(hold.scope, index.model.name, bodies)
+        yield hold
 
 
 def _writing(sizes: Sizes) -> None:

@@ -139,7 +139,14 @@ class Limpet:
         self.close()
 
     def close(self) -> None:
+        if self._embeddings is not None and self._embeddings.indexer is not None:
+            self._embeddings.indexer.stop()
         self.store.close()
+
+    def index_in_background(self) -> None:
+        """Make the vectors of a transformer in a thread from now on, if there is one: for processes that live long."""
+        if self._embeddings is not None and self._bounds.recall.background and self._bounds.recall.meaning:
+            self._embeddings.indexer = resolve("recall.embeddings:Indexer")(self.store, self._embeddings.models)
 
     @property
     def bounds(self) -> Bounds:
@@ -180,7 +187,10 @@ class Limpet:
             values = {key: masking.value(value) for key, value in values.items()}
         ctx = self.context(name, by, masking)
         ctx = ctx if retry is None else ctx._replace(retry=retry)
-        return resolve(operation.run)(ctx, **with_full_ids(ctx, operation, values))
+        value = resolve(operation.run)(ctx, **with_full_ids(ctx, operation, values))
+        if self._embeddings is not None and not operation.read_only:
+            self._embeddings.written(self.scope)
+        return value
 
     def call(
         self,

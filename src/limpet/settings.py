@@ -24,6 +24,7 @@ from limpet.record import NamedTuple
 TENANT = "local"
 SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+WORDS = {"recall.model": ("auto", "static", "transformer")}  # keys that take one of some words
 DURATIONS = ("outputs.max_age", "hooks.seconds", "sandbox_seconds")  # keys that take 90s, 15m, 12h and 30d too
 PREFIX = "LIMPET_"
 
@@ -88,7 +89,10 @@ class WindowRules(NamedTuple):
 class RecallRules(NamedTuple):
     """What recall searches by."""
 
-    meaning: bool = True  # switch: also finds texts about the same in other words; needs the extra "semantic"
+    meaning: bool = True  # switch: also finds the same in other words; needs the extra "semantic" or "embed"
+    model: str = "auto"  # word: static, transformer, or auto: static until `limpet index` ran with the extra "embed"
+    model_path: str = ""  # path: of another transformer's file; empty means the one of the extra "embed"
+    background: bool = True  # switch: a thread of a server makes a transformer's vectors; off: `limpet index` alone
     unasked: bool = True  # switch: shows what clearly fits a prompt before the model answers it
 
 
@@ -342,7 +346,10 @@ def _value(key: str, value: object, default: object) -> object:
         return _whole(key, value)
     if isinstance(default, tuple):
         return _names(key, value)
-    return text_value(key, value)
+    text = text_value(key, value)
+    if key in WORDS and text not in WORDS[key]:
+        raise errors.bad_setting(key, value, f"it must be {', '.join(WORDS[key][:-1])} or {WORDS[key][-1]}")
+    return text
 
 
 def _table(key: str, value: object) -> dict[str, Any]:

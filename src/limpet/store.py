@@ -484,8 +484,17 @@ class Vector(NamedTuple):
     body: bytes
 
 
+class VectorState(NamedTuple):
+    """Which model made the vectors of a project, and what it still has to do."""
+
+    model: str  # of the stored vectors; empty for none
+    waiting: int  # texts without a vector of this model
+    docs: tuple[int, ...]  # of these, the newest: older vectors do not fit them any more
+
+
 class Vectors(Protocol):
-    """Embeddings of entries. They are computed by readers, so that a write need not wait for a model.
+    """Embeddings of entries. They are computed after a write, which need not wait for a model. All vectors of a project
+    are of one model.
 
     Deleting or changing a text removes its vector in the same transaction; a new or changed text is queued for one.
     """
@@ -497,8 +506,14 @@ class Vectors(Protocol):
         """Store the vectors of texts that have not changed since. Returns how many. Committed without fsync: after a
         power cut the texts of lost vectors are still queued."""
 
-    def after(self, scope: Scope, number: int) -> Sequence[Vector]:
-        """Vectors with a higher number, in order."""
+    def after(self, scope: Scope, model: str, number: int) -> Sequence[Vector]:
+        """Vectors with a higher number, in order; none if the vectors are of another model."""
+
+    def state(self, scope: Scope) -> VectorState:
+        """Changes nothing, unlike `missing`."""
+
+    def count(self, scope: Scope) -> int:
+        """How many texts have a vector."""
 
 
 # --- the store --------------------------------------------------------------------------------------------------------

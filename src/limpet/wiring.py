@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # see limpet/__init__.py
 if TYPE_CHECKING:
     from limpet.api import Clock, Limpet
     from limpet.model import DataFolder
-    from limpet.recall.embedding_model import EmbeddingIndex
+    from limpet.recall.embeddings import Models
     from limpet.store import Store
 
 SERVER = ("postgresql://", "postgres://")
@@ -60,7 +60,7 @@ def open_with(
         skills=chosen.skills,
         root=chosen.root,
         data=chosen.data,
-        embeddings=resolve("recall.embeddings:Embeddings")(choose_embeddings),
+        embeddings=resolve("recall.embeddings:Embeddings")(lambda: choose_embeddings(chosen.bounds.recall)),
     )
     return limpet
 
@@ -112,12 +112,34 @@ def open_foreign(path: str) -> Store:
     return store
 
 
-def choose_embeddings() -> EmbeddingIndex | None:
-    """The embedding model, where its extra is installed. Called at the first question."""
+def choose_embeddings(rules: settings.RecallRules | None = None) -> Models:
+    """The embedding models whose extras are installed, as far as the settings want them. Called at the first question.
+
+    A model that cannot be used is told, and recall goes on with what there is.
+    """
+    rules = rules or settings.RecallRules()
+    models: Models = resolve("recall.embeddings:Models")(prefer=rules.model)
     try:
-        load, kind = resolve("recall.embedding_model:load"), resolve("recall.embedding_model:EmbeddingIndex")
+        new_table = resolve("recall.vector_table:VectorTable")
     except ImportError:  # numpy is missing
-        return None
-    model = load()
-    index: EmbeddingIndex | None = kind(model) if model else None
-    return index
+        return models if rules.model == "auto" else models._replace(problem=_missing(rules.model))
+    index = resolve("recall.embeddings:EmbeddingIndex")
+    if static := resolve("recall.static_model:load")():
+        models = models._replace(static=index(static, new_table))
+    if rules.model != "static":
+        try:
+            transformer = resolve("recall.transformer:chosen")(rules.model_path)
+        except errors.LimpetError as bad:
+            return models._replace(problem=bad)
+        if transformer is not None:
+            transformer.static = static
+            models = models._replace(transformer=index(transformer, new_table))
+    absent = (rules.model == "static" and not models.static) or (
+        rules.model == "transformer" and not models.transformer
+    )
+    return models._replace(problem=_missing(rules.model)) if absent else models
+
+
+def _missing(model: str) -> errors.LimpetError:
+    extra = "semantic" if model == "static" else "embed"
+    return errors.not_installed(f"recall.model = {model}", extra)

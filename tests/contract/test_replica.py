@@ -91,7 +91,7 @@ SEARCHES: dict[str, Callable[[Store, Scope], Any]] = {
     "contents": lambda store, scope: [
         one.content for one in store.entries.matching(scope, NOTES, Words((("osprey",),)))
     ],
-    "vectors": lambda store, scope: [bytes(one.body) for one in store.vectors.after(scope, 0)],
+    "vectors": lambda store, scope: [bytes(one.body) for one in store.vectors.after(scope, MODEL, 0)],
 }
 
 

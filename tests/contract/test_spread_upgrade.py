@@ -19,7 +19,7 @@ from contract.kit import everything, put, raw
 from contract.outputs_kit import keep
 from contract.test_recall import seek
 from contract.test_spread import TENANTS, on_nodes
-from contract.test_vectors import embed
+from contract.test_vectors import MODEL, embed
 from limpet import errors
 from limpet.model import NOTE, Scope
 from limpet.store import Store
@@ -63,7 +63,7 @@ def told(store: Store, tenant: str) -> list[object]:
         everything(store, scope),
         texts,
         outputs,
-        list(store.vectors.after(scope, 0)),
+        list(store.vectors.after(scope, MODEL, 0)),
         list(store.outputs.dump(scope)),
     ]
 

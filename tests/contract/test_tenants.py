@@ -102,7 +102,7 @@ def answers(store: Store, scope: Scope) -> dict[str, Any]:
         "dump_outputs": lambda: list(store.outputs.dump(scope)),
         "savings": lambda: store.calls.savings(scope),
         "usage": lambda: store.usage(scope.tenant),
-        "vectors": lambda: [vector[2] for vector in store.vectors.after(scope, 0)],
+        "vectors": lambda: [vector[2] for vector in store.vectors.after(scope, "model", 0)],
     }
     told = {}
     for name, call in calls.items():

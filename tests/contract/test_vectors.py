@@ -28,7 +28,7 @@ def made(text: str) -> bytes:
 
 
 def bodies(store: Store, scope: Scope) -> list[bytes]:
-    return [bytes(one.body) for one in store.vectors.after(scope, 0)]
+    return [bytes(one.body) for one in store.vectors.after(scope, MODEL, 0)]
 
 
 def test_a_new_text_waits_the_newest_first_and_then_has_a_vector(store: Store, scope: Scope) -> None:
@@ -37,12 +37,12 @@ def test_a_new_text_waits_the_newest_first_and_then_has_a_vector(store: Store, s
     assert waiting(store, scope, most=2) == ["three\ntagged", "two\ntagged"]
     assert embed(store, scope, most=2) == 2
     assert waiting(store, scope) == ["one\ntagged"]
-    first = store.vectors.after(scope, 0)
+    first = store.vectors.after(scope, MODEL, 0)
     assert embed(store, scope) == 1
     assert waiting(store, scope) == []
-    (last,) = store.vectors.after(scope, max(one.number for one in first))
+    (last,) = store.vectors.after(scope, MODEL, max(one.number for one in first))
     assert bytes(last.body) == made("one")
-    docs = [one.doc for one in store.vectors.after(scope, 0)]
+    docs = [one.doc for one in store.vectors.after(scope, MODEL, 0)]
     assert [entry.content for entry in store.entries.texts(scope, docs).values()] != []
     assert len(store.entries.texts(scope, docs)) == 3
 
@@ -154,3 +154,28 @@ def test_a_scrubbed_file_holds_no_vector_of_what_was_purged(store: Store, scope:
         body = file.read()
     assert made("open") in body
     assert made("secret") not in body
+
+
+def test_the_state_says_whose_vectors_there_are_and_what_waits(store: Store, scope: Scope) -> None:
+    assert store.vectors.state(scope) == ("", 0, ())
+    keys = [key_of(put(store, scope, None, text)) for text in ("one", "two", "three")]
+    state = store.vectors.state(scope)
+    assert (state.model, state.waiting, len(state.docs)) == ("", 3, 3), "and to ask changes nothing"
+    assert embed(store, scope, most=2) == 2
+    (oldest,) = store.vectors.missing(scope, MODEL, 10)
+    assert store.vectors.state(scope) == (MODEL, 1, (oldest.doc,))
+    assert store.vectors.count(scope) == 2
+    put(store, scope, keys[-1], "three, changed")
+    (changed, _) = store.vectors.missing(scope, MODEL, 10)
+    assert store.vectors.state(scope) == (MODEL, 2, (changed.doc, oldest.doc)), "the newest first"
+    assert store.vectors.count(scope) == 1
+    assert store.vectors.state(new_scope()) == ("", 0, ())
+
+
+def test_vectors_are_shown_to_their_own_model_alone(store: Store, scope: Scope) -> None:
+    put(store, scope, None, "one")
+    embed(store, scope)
+    assert store.vectors.after(scope, OTHER, 0) == []
+    embed(store, scope, OTHER)
+    assert store.vectors.after(scope, MODEL, 0) == []
+    assert [bytes(vector.body) for vector in store.vectors.after(scope, OTHER, 0)] == [made("one")]

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.api import Limpet
-from limpet.recall import embedding_model
-from limpet.recall.embedding_model import EmbeddingIndex, VectorTable
-from limpet.recall.embeddings import HINT, Embeddings, catch_up
+from limpet.recall import static_model
+from limpet.recall.embeddings import HINT, EmbeddingIndex, Embeddings, Models, catch_up
+from limpet.recall.vector_table import VectorTable, unit, unpacked
 from operations.conftest import Clock, Opener
 from operations.test_recall import keys
 
+BYTES = static_model.SIZE // 2
 PUPPY = "The puppy chewed the sofa again"
 NOTES = (
     *("Casts break LL(1), so the lexer got a look-ahead of two", "The release script needs GNU tar", PUPPY),
@@ -27,8 +28,8 @@ ASKED = {
 
 
 @pytest.fixture(scope="module")
-def model() -> embedding_model.EmbeddingModel:
-    found = embedding_model.load()
+def model() -> static_model.StaticModel:
+    found = static_model.load()
     assert found is not None, "the extra limpet[semantic] belongs to the environment of the tests"
     return found
 
@@ -86,20 +87,20 @@ def test_it_can_be_switched_off(hold: Limpet) -> None:
 
 def test_without_the_extra_words_alone_are_searched_which_is_said_once(hold: Limpet) -> None:
     laden(hold)
-    hold._embeddings = Embeddings(lambda: None)
+    hold._embeddings = Embeddings(Models)
     first = hold.recall("my dog destroyed the couch")
     assert (first.hits, first.hint) == ((), HINT)
     assert hold.recall("lexer").hint == ""
-    hold._embeddings = Embeddings(lambda: None)
+    hold._embeddings = Embeddings(Models)
     assert hold.call("recall", {"query": "lexer"})["hint"] == HINT
     assert "hint" not in hold.call("recall", {"query": "lexer"})
 
 
 def test_one_question_makes_only_so_many_vectors_the_newest_first(
-    hold: Limpet, model: embedding_model.EmbeddingModel
+    hold: Limpet, model: static_model.StaticModel
 ) -> None:
     laden(hold)
-    index = EmbeddingIndex(model)
+    index = EmbeddingIndex(model, VectorTable)
     assert catch_up(index, hold.store, hold.scope, most=2) == 2
     left = [one.text for one in hold.store.vectors.missing(hold.scope, model.name, 10)]
     assert left == [*reversed(NOTES[:3])]
@@ -107,22 +108,22 @@ def test_one_question_makes_only_so_many_vectors_the_newest_first(
     assert catch_up(index, hold.store, hold.scope) == 0
 
 
-def test_a_text_with_words_has_a_vector_that_is_kept_nearly_whole(model: embedding_model.EmbeddingModel) -> None:
+def test_a_text_with_words_has_a_vector_that_is_kept_nearly_whole(model: static_model.StaticModel) -> None:
     for text in ("the of and", "日本語のメモ", "x" * 30_000, "Ünïcode straße", "ﷺ"):
-        (found,) = embedding_model.unpacked(model.stored(text)).astype(np.float32)
-        assert found @ model.vector(embedding_model.content_words(text)) > 0.99 * np.linalg.norm(found)
-    assert {model.stored(text) for text in ("", " ", "\x00", "🙂" * 50)} == {b""}
+        (found,) = unpacked(*model.stored([text]), static_model.SIZE).astype(np.float32)
+        assert found @ model.vector(static_model.content_words(text)) > 0.99 * np.linalg.norm(found)
+    assert set(model.stored(["", " ", "\x00", "🙂" * 50])) == {b""}
     assert not model.vector([]).any()
 
 
-def test_a_word_without_end_is_taken_in_stretches(model: embedding_model.EmbeddingModel) -> None:
+def test_a_word_without_end_is_taken_in_stretches(model: static_model.StaticModel) -> None:
     stretch = "lighthouse" * 6
-    assert len(stretch) < embedding_model.LONG_WORD
-    joined = model.parts_of("x" * embedding_model.LONG_WORD + stretch)
-    assert joined == model.parts_of("x" * embedding_model.LONG_WORD) + model.parts_of(stretch)
+    assert len(stretch) < static_model.LONG_WORD
+    joined = model.parts_of("x" * static_model.LONG_WORD + stretch)
+    assert joined == model.parts_of("x" * static_model.LONG_WORD) + model.parts_of(stretch)
 
 
-def test_words_alike_are_near(model: embedding_model.EmbeddingModel) -> None:
+def test_words_alike_are_near(model: static_model.StaticModel) -> None:
     dog, puppy, tax = model.vectors(["dog", "puppy", "tax"])
     assert dog @ puppy > 0.4 > 2 * (dog @ tax)
     assert np.allclose(model.vectors(["dog"])[0], model.vector(["dog"]))
@@ -131,33 +132,33 @@ def test_words_alike_are_near(model: embedding_model.EmbeddingModel) -> None:
 @given(
     st.lists(
         st.tuples(
-            st.integers(1, 40), st.binary(min_size=embedding_model.STORED_BYTES, max_size=embedding_model.STORED_BYTES)
+            st.integers(1, 40), st.integers(1, 3).flatmap(lambda n: st.binary(min_size=n * BYTES, max_size=n * BYTES))
         ),
         max_size=60,
     )
 )
-def test_a_table_holds_the_newest_vector_of_each_text(arrived: list[tuple[int, bytes]]) -> None:
-    table, half = VectorTable(), len(arrived) // 2
+def test_a_table_holds_the_newest_vectors_of_each_text(arrived: list[tuple[int, bytes]]) -> None:
+    table, half = VectorTable(static_model.SIZE), len(arrived) // 2
     numbered = [(number, doc, body) for number, (doc, body) in enumerate(arrived, 1)]
     table.load(numbered[:half])
     table.load(numbered[half:])
     table.load([])
     assert table.last == len(arrived)
-    vector = embedding_model.unit(np.arange(embedding_model.SIZE, dtype=np.float32) - 100)
-    now = {
-        doc: embedding_model.unit(embedding_model.unpacked(body)[0].astype(np.float32)) @ vector
-        for doc, body in arrived
-    }
+    vector = unit(np.arange(static_model.SIZE, dtype=np.float32) - 100)
+    now = {doc: (unit(unpacked(body, static_model.SIZE).astype(np.float32)) @ vector).max() for doc, body in arrived}
     near = table.nearest(vector, 100)
     assert near.keys() == now.keys()
     assert all(abs(near[doc] - cosine) < 1e-4 for doc, cosine in now.items())
     assert table.cosines(vector, (*now, 99)).keys() == now.keys()
+    table.forget([*now][:1])
+    assert table.cosines(vector, now).keys() == set([*now][1:])
+    assert table.nearest(vector, 100).keys() == set([*now][1:])
 
 
-def test_the_nearest_of_many_are_found_by_their_signs(model: embedding_model.EmbeddingModel) -> None:
+def test_the_nearest_of_many_are_found_by_their_signs(model: static_model.StaticModel) -> None:
     dice = np.random.default_rng(1)
-    table = VectorTable()
-    table.load((at + 1, at, dice.bytes(embedding_model.STORED_BYTES)) for at in range(5_000))
-    table.load([(9_999, 4_321, model.stored(PUPPY))])
+    table = VectorTable(static_model.SIZE)
+    table.load((at + 1, at, dice.bytes(BYTES)) for at in range(5_000))
+    table.load([(9_999, 4_321, *model.stored([PUPPY]))])
     assert next(iter(table.nearest(model.vector(["puppy", "sofa"]), 10))) == 4_321
     assert len(table.nearest(model.vector(["puppy"]), 10)) == 10

@@ -18,7 +18,7 @@ from journeys.stdio import Server
 from limpet import errors
 from limpet.catalogue.operation import Param
 from limpet.catalogue.table import OPERATIONS
-from limpet.recall import embedding_model
+from limpet.recall import static_model
 from operations.test_tools import CALLS
 from torture.kills import post, serve
 from torture.kit import Outcome, Tally, opened, sound
@@ -125,7 +125,7 @@ def library(folder: Path, calls: int) -> Outcome:
 
 
 def _library(share: Share) -> Made:
-    embedding_model.load()  # the model of meanings is mapped once and stays
+    static_model.load()  # the model of meanings is mapped once and stays
     tally, handles = Tally(), len(os.listdir(HANDLES))
     answered = _called(share, tally)
     gc.collect()

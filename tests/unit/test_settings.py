@@ -252,7 +252,8 @@ def test_every_key_of_the_config_file_can_be_set_by_one_variable(root: Path) -> 
     values = {bool: "off", int: "7", str: "x", tuple: "a, b", type(None): "x"}
     for key, default in settings.all_keys().items():
         if key != "outputs.tools":
-            loaded = load(root, LIMPET_SET=f" {key} = {values[type(default)]} ;")
+            value = settings.WORDS[key][-1] if key in settings.WORDS else values[type(default)]
+            loaded = load(root, LIMPET_SET=f" {key} = {value} ;")
             assert loaded != load(root) or key == "strict", key
     tools = "outputs.tools.files.read_*.keep=never;outputs.tools.files.read_*.threshold_bytes=9"
     assert load(root, LIMPET_SET=tools).bounds.outputs.tools == (settings.ToolRule("files.read_*", "never", 9),)

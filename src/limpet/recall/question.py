@@ -137,6 +137,7 @@ class Question(NamedTuple):
     asks_when: bool
     first_person: bool
     key_words: bool  # a few words to look up rather than a question
+    text: str = ""  # as it was asked
 
 
 def read(text: str, now: int) -> Question:
@@ -162,6 +163,7 @@ def read(text: str, now: int) -> Question:
         _WHEN.match(head) is not None,
         not _FIRST_PERSON.isdisjoint(plain),
         not asking and len(words) <= FEW_WORDS,
+        head,
     )
 
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
 from math import log, log1p, sqrt
-from typing import Protocol
 
 from limpet.model import MESSAGE, NOTE
+from limpet.recall.embeddings import STATIC, Sense
 from limpet.recall.question import STOP, Question, dated
 from limpet.record import NamedTuple
 from limpet.store import SOMEWHERE, Candidates, Document, Positions
@@ -39,6 +39,8 @@ OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbo
 # The weights of embeddings. In conversations they count less: turns are short, and their words and neighbours say more.
 # A text without any word of the question must be as near as NEAR to match at all.
 ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 5.0, 0.75, 0.2, 0.25
+# Those of a transformer, which reads a text whole, count more.
+ABOUT_READ, ABOUT_READ_TURN = 32.0, 16.0
 ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
 ABOUT_MOST = 60  # texts whose embeddings are compared, the best by words first
 ALIKE_MOST = 24  # texts whose words are compared one by one, the best first
@@ -140,14 +142,6 @@ class Signals(NamedTuple):
 SIGNALS = Signals()
 
 
-class Sense(Protocol):
-    """Compares embeddings for one question: recall/embedding_model.py, where its extra is installed."""
-
-    def cosines(self, words: Mapping[str, float], docs: Iterable[int]) -> Mapping[int, float]: ...
-
-    def likeness(self, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]: ...
-
-
 def order(
     question: Question,
     candidates: Candidates,
@@ -239,7 +233,9 @@ class _Pool:
         fit = {doc for doc in sums if sums[doc] > 0 and (self.says.get(doc) or doc in worded)}
         near = self._near_question(sums)
         fit |= {doc for doc, cosine in near.items() if cosine >= NEAR}
-        signals["about"] = {doc: cosine * (ABOUT_TURN if self.says.get(doc) else ABOUT) for doc, cosine in near.items()}
+        is_static = self.sense is None or self.sense.kind == STATIC
+        of_text, of_turn = (ABOUT, ABOUT_TURN) if is_static else (ABOUT_READ, ABOUT_READ_TURN)
+        signals["about"] = {doc: cosine * (of_turn if self.says.get(doc) else of_text) for doc, cosine in near.items()}
         for doc, value in signals["about"].items():
             sums[doc] += value
         chosen = nlargest(most, fit, key=lambda doc: (sums[doc], -doc))

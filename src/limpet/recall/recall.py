@@ -71,6 +71,9 @@ BY_MEANING = ("about", "like words")  # the parts of a score that come from embe
 WEAK = 0.2  # matches that score less than this share of the best are left out
 DAY_MS = 86_400_000
 WAITING = "They wait to be indexed, so what is not found may stand in them; the next recall indexes more of them."
+NOT_EMBEDDED = (
+    "They are found by their words alone until `limpet index`, or a server in the background, has embedded them."
+)
 _AGE = re.compile(r"(\d{1,4})([hdw])")
 _AGE_MS = {"h": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS}
 _REASONS = {  # a signal, and its words in an answer
@@ -112,6 +115,7 @@ class Recalled(NamedTuple):
     left_out: int
     waiting: int = 0  # outputs that are not indexed yet, and so not searched
     hint: str = ""  # said once where there is no embedding model
+    not_embedded: int = 0  # texts without a vector of the model that the settings want, found by their words alone
 
 
 class Filter(NamedTuple):
@@ -176,8 +180,11 @@ def recall(
     which = _filter(ctx, **filters)
     waiting = _catch_up(ctx, which)
     matches = search(ctx, question.read(text, ctx.now), which)
-    hint = ctx.embeddings.hint() if ctx.embeddings and ctx.bounds.recall.meaning else ""
-    return labelled(ctx, _fitted(query, matches, limit, tokens), matches)._replace(waiting=waiting, hint=hint)
+    by_meaning = ctx.embeddings if ctx.bounds.recall.meaning else None
+    hint = by_meaning.hint() if by_meaning else ""
+    left = embeddings.backlog(by_meaning, ctx.store, ctx.scope)
+    answer = labelled(ctx, _fitted(query, matches, limit, tokens), matches)
+    return answer._replace(waiting=waiting, hint=hint, not_embedded=0 if left.by_questions else left.texts)
 
 
 def related(
@@ -257,7 +264,9 @@ def _entries(ctx: Context, query: Question, which: Filter, pool: int = limits.RE
         return []
     # Related entries in a search for words are found by words too.
     by_meaning = ctx.bounds.recall.meaning and pool == limits.RECALL_POOL
-    sense = embeddings.compare(ctx.embeddings, ctx.store, ctx.scope) if by_meaning else None
+    sense = (
+        embeddings.compare(ctx.embeddings, ctx.store, ctx.scope, query.text) if by_meaning and ctx.embeddings else None
+    )
     nominated = sense.nearest(query.words, rank.NOMINATED) if sense else ()
     candidates = ctx.store.entries.candidates(ctx.scope, kinds, _candidate_query(query, which, pool, tuple(nominated)))
     entries: dict[int, Entry] = {}
@@ -456,6 +465,8 @@ def recalled_json(value: Recalled) -> Json:
     answer: Json = {"hits": [hit_json(hit) for hit in value.hits], "hit_count": len(value.hits), "query": value.query}
     answer |= {"left_out": value.left_out} if value.left_out else {}
     answer |= {"hint": value.hint} if value.hint else {}
+    if value.not_embedded:
+        answer |= {"not_embedded": {"texts": value.not_embedded, "why": NOT_EMBEDDED}}
     return answer | ({"not_searched": {"outputs": value.waiting, "why": WAITING}} if value.waiting else {})
 
 

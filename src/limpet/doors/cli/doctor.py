@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from limpet import __version__, errors, limits, settings
+from limpet.api import Limpet
 from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import exists, file_of, shown_place
 from limpet.doors.cli.run import BY, OWN_SESSION, Invocation
@@ -26,6 +27,7 @@ from limpet.home.lasting import warnings
 from limpet.home.load import load
 from limpet.home.place import locate, read_small
 from limpet.model import milliseconds
+from limpet.recall import embeddings
 from limpet.record import NamedTuple
 from limpet.settings import Bounds, OutputRules, WindowRules
 from limpet.stores.sqlite.database import SCHEMA
@@ -157,9 +159,30 @@ def _health(cli: Invocation) -> list[Diagnosis]:
         findings += [Diagnosis(OK if check.ok else PROBLEM, check.name, check.detail) for check in checks]
         reply = hold.call("list_sessions", {"limit": 1}, by=BY)
         newest = ", ".join(row["id"] for row in reply["sessions"]) or "none"
-        return [*findings, Diagnosis(INFO, "newest session", newest)]
+        return [*findings, _meaning(hold), Diagnosis(INFO, "newest session", newest)]
     except LimpetError as problem:
         return [Diagnosis(PROBLEM, "store", problem.message)]
+
+
+def _meaning(hold: Limpet) -> Diagnosis:
+    """Which model recall compares texts by, and what it has still to do."""
+    ctx = hold.context()
+    if ctx.embeddings is None or not ctx.bounds.recall.meaning:
+        return Diagnosis(INFO, "meaning", "off: recall compares words")
+    if problem := ctx.embeddings.models().problem:
+        return Diagnosis(PROBLEM, "meaning", problem.message)
+    left = embeddings.backlog(ctx.embeddings, ctx.store, ctx.scope)
+    if not left.model:
+        return Diagnosis(
+            INFO, "meaning", "no model: recall compares words; limpet[semantic] or limpet[embed] brings one"
+        )
+    detail = f"{left.model} ({left.kind})"
+    if (stored := embeddings.label_of(left.stored)) not in ("", left.model):
+        detail += f"; the vectors are of {stored}"
+    if left.texts:
+        does = "the next recall does it" if left.by_questions else "`limpet index` does it"
+        detail += f"; {left.texts:,} not embedded yet: {does}"
+    return Diagnosis(INFO, "meaning", detail)
 
 
 def _schema(cli: Invocation) -> str:

@@ -323,6 +323,10 @@ def _recall(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> No
         cli.notice(f"{reply['left_out']} more; --limit shows them.")
     if waiting := reply.get("not_searched"):
         cli.notice(f"{waiting['outputs']} outputs were not searched. {waiting['why']}")
+    if waiting := reply.get("not_embedded"):
+        count = waiting["texts"]
+        many = "1 text is" if count == 1 else f"{count:,} texts are"
+        cli.notice(f"{many} not embedded yet and found by words alone; `limpet index` does it.")
     if reply.get("hint") and not reply["hits"]:
         cli.notice(reply["hint"])
 

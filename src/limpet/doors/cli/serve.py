@@ -105,6 +105,7 @@ def _in_one_process(cli: Invocation, options: Options, offer: Any, ready: Callab
     session = cli.session or shared.get("session")
     with wiring.open_with(cli.settings, session=session) as hold:
         telemetry.watch(hold, observers, traces=options.traces)
+        hold.index_in_background()
         # The server finishes its requests and then gets the signal again, which now closes the store in order too.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:

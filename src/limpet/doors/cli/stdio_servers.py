@@ -42,6 +42,7 @@ def mcp(cli: Invocation, profile: str, structured: bool, no_handoff: bool, log_j
             hold = opened.enter_context(wiring.open_with(chosen, session=cli.session, even_broken=True))
             if log_json or traces:
                 telemetry.watch(hold, [telemetry.log_line] if log_json else [], traces=traces)
+            hold.index_in_background()
             return hold
 
         def opened_in_root(folder: str) -> Limpet:

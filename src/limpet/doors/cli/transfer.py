@@ -1,4 +1,4 @@
-"""`limpet export`, `import`, `backup` and `restore`: a project as JSON Lines, or a whole store as a file.
+"""`limpet export`, `import`, `backup`, `restore` and `index`: a project as JSON Lines, a store as a file, its vectors.
 
 `import` also takes in transcripts of coding agents, and what other memory tools keep.
 """
@@ -26,6 +26,7 @@ from limpet.home.trust import FOLDER
 from limpet.importers import conversations, facts, memory_tools
 from limpet.importers import transcripts as transcript_files
 from limpet.model import Scope
+from limpet.recall import embeddings
 from limpet.redaction import Masking
 from limpet.session import sessions
 from limpet.upkeep.export import several
@@ -34,6 +35,7 @@ from limpet.window.messages import USER
 Json = dict[str, Any]
 TOOLS = tuple(memory_tools.READERS)
 CLIENTS = {client.name: client for client in clients.every() if client.has_transcripts}
+INDEX_TEXTS = 32  # between two looks at the progress
 PROGRESS_AFTER_SECONDS = 0.5  # shorter work is over before a person wonders
 PROGRESS_EVERY_SECONDS = 0.2
 
@@ -339,6 +341,38 @@ def _beginning(file: BinaryIO) -> Iterator[str]:
     file.seek(0)
     return (
         _read_lines(file) if first.strip() in (b"{", b"[") else islice(_read_lines(file), limits.TRANSCRIPT_HEAD_LINES)
+    )
+
+
+# --- vectors ----------------------------------------------------------------------------------------------------------
+
+
+def index(cli: Invocation) -> None:
+    """Embed every text of the project that has no vector of the best model there is."""
+    ctx = cli.hold.context()
+    models = ctx.embeddings.models() if ctx.embeddings else None
+    best = models.best() if models else None
+    if models is not None and models.problem is not None:
+        raise models.problem
+    if best is None:
+        raise errors.no_model()
+    before = ctx.store.vectors.state(ctx.scope).model
+    anew = before not in ("", best.model.name)
+    if anew:
+        cli.notice(f"the vectors were of {embeddings.label_of(before)}; every text is embedded anew.")
+    progress, count, began = Progress(), 0, time.monotonic()
+    while batch := embeddings.catch_up(best, ctx.store, ctx.scope, INDEX_TEXTS):
+        count += batch
+        left = ctx.store.vectors.state(ctx.scope).waiting
+        seconds = int(left * (time.monotonic() - began) / count)
+        progress.show(f"{count:,} texts embedded, {left:,} left, about {seconds // 60}:{seconds % 60:02} minutes ")
+    progress.end()
+    left = ctx.store.vectors.state(ctx.scope).waiting
+    reply: Json = {"model": best.model.label, "kind": best.model.kind, "embedded": count, "left": left}
+    if left:
+        cli.notice(f"{left:,} texts are left to another process that embeds them, or were written meanwhile.")
+    cli.answer(
+        reply, lambda screen: screen.line(f"{count:,} texts embedded with {best.model.label} ({best.model.kind})")
     )
 
 

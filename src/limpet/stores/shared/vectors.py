@@ -12,18 +12,26 @@ from functools import partial
 from typing import Any
 
 from limpet.model import Scope
-from limpet.store import Unembedded, Vector
+from limpet.store import Unembedded, Vector, VectorState
 from limpet.stores.shared import rows
 from limpet.stores.shared.rows import E_FIELDS
 from limpet.stores.shared.sql import IN_PROJECT, S, Sql, Transactions
 
 BATCH = 400  # vectors written in one transaction: some milliseconds
+MOST_NAMED = 1_000  # texts that wait, named to a reader: a fraction of a millisecond
 
 # The statements of this module are built from constants; every value is a parameter.
 NEW_MODEL = "INSERT INTO vector_models (tenant, project, model, last) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING"
 OTHER_MODEL = f"UPDATE vector_models SET model = ? WHERE {IN_PROJECT}"  # noqa: S608
 NEXT = f"UPDATE vector_models SET last = last + 1 WHERE {IN_PROJECT} AND model = ? RETURNING last"  # noqa: S608
-VECTORS = f"SELECT number, doc, body FROM vectors WHERE {IN_PROJECT} AND number > ? ORDER BY number, doc"  # noqa: S608
+OF_MODEL = f"EXISTS (SELECT 1 FROM vector_models WHERE {IN_PROJECT} AND model = ?)"  # noqa: S608
+VECTORS = f"SELECT number, doc, body FROM vectors WHERE {IN_PROJECT} AND number > ? AND {OF_MODEL} ORDER BY number, doc"  # noqa: S608
+STATE = (
+    f"SELECT m.model, w.count FROM (SELECT coalesce(max(model), '') AS model FROM vector_models WHERE {IN_PROJECT}) m, "  # noqa: S608
+    f"(SELECT count(*) AS count FROM vectors_waiting WHERE {IN_PROJECT}) w"
+)
+COUNT = f"SELECT count(*) FROM vectors WHERE {IN_PROJECT}"  # noqa: S608
+SOME_WAITING = f"SELECT doc FROM vectors_waiting WHERE {IN_PROJECT} ORDER BY doc DESC LIMIT {MOST_NAMED}"  # noqa: S608
 NEW_VECTORS, ONE_VECTOR = "INSERT INTO vectors (tenant, project, number, doc, body) VALUES", "(?, ?, ?, ?, ?)"
 NO_VECTOR = f"DELETE FROM vectors WHERE {IN_PROJECT} AND doc"  # noqa: S608
 NO_LONGER = f"DELETE FROM vectors_waiting WHERE {IN_PROJECT} AND doc"  # noqa: S608
@@ -91,5 +99,15 @@ class SqlVectors:
             sql.rows(f"{NEW_VECTORS} {', '.join([ONE_VECTOR] * len(fit))}", values)
         return len(fit)
 
-    def after(self, scope: Scope, number: int) -> list[Vector]:
-        return [Vector(*row) for row in self._transactions.replica_rows(scope, VECTORS, (*scope, number))]
+    def after(self, scope: Scope, model: str, number: int) -> list[Vector]:
+        values = (*scope, number, *scope, model)
+        return [Vector(*row) for row in self._transactions.replica_rows(scope, VECTORS, values)]
+
+    def state(self, scope: Scope) -> VectorState:
+        ((model, waiting),) = self._transactions.replica_rows(scope, STATE, (*scope, *scope))
+        docs = self._transactions.replica_rows(scope, SOME_WAITING, scope) if waiting else []
+        return VectorState(model, waiting, tuple(doc for (doc,) in docs))
+
+    def count(self, scope: Scope) -> int:
+        ((count,),) = self._transactions.replica_rows(scope, COUNT, scope)
+        return int(count)

@@ -28,6 +28,11 @@ CARE = (
         (option("--url", "ADDRESS", "A server of `limpet serve`: reached, set up and let in well?"),
             option("--token", "TOKEN", "For --url. LIMPET_TOKEN keeps it out of `ps`.")),
         run="limpet.doors.cli.doctor:doctor"),
+    Command("index", "limpet index\nlimpet index --project parser\nLIMPET_SET=recall.model=static limpet index",
+        "Make the vectors that recall compares texts by, for every text of the project that has none yet. With the "
+        "extra limpet[embed] they are a transformer's, which takes a second for some ten to a hundred texts. It can be "
+        "interrupted at any time and goes on where it was; doing it again does nothing.",
+        run=f"{TRANSFER}:index"),
     Command("audit", "limpet audit\nlimpet audit --only secret --json",
         params=("only", number("--stale-days", "N", "Unchanged for so many days is stale; 90 unless given."), "limit")),
     Command("purge",

@@ -1,12 +1,8 @@
-"""A static embedding model and the vectors of a project in memory. Needs numpy, which comes with the extra `semantic`.
+"""A static embedding model: the vector of a text is the mean of the vectors of its words. Needs numpy, which comes with
+the extra `semantic`.
 
-Every part of a word has a vector, and the embedding of a text is the mean of those of its words. The vectors come with
-the package `wordllama`, of which just the two data files are read: its own code brings a tokenizer and a client for
-downloads, and takes a second to import.
-
-The store keeps a vector for each text (`Store.vectors`); a process loads the new ones before each question. The nearest
-are found in two steps: the signs of all vectors are compared, one bit per number, and then the best of these in full.
-A hundred thousand texts take a few milliseconds that way.
+The vectors come with the package `wordllama`, of which just the two data files are read: its own code brings a
+tokenizer and a client for downloads, and takes a second to import. A thousand texts take a fraction of a second.
 """
 
 from __future__ import annotations
@@ -19,34 +15,32 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import chain, pairwise
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
-from limpet.model import Scope
+from limpet.recall.embeddings import STATIC
 from limpet.recall.question import STOP
 from limpet.recall.rank import without_speaker
+from limpet.recall.vector_table import Array, VectorTable, packed, unit
 from limpet.text import words as analyse
 
-Array = np.ndarray[Any, np.dtype[Any]]
 PACKAGE = "wordllama"
 SIZE = 256  # numbers of a vector
-STORED_BYTES = SIZE // 2  # of a vector in the store
 FORM = 2  # how a text becomes a vector; a new way gets a new number, so that stored vectors are computed again
 READ_CHARS = 20_000  # of a text: the mean of a longer one says little anyway
 LONG_WORD = 64  # letters; a longer word is cut, because joining parts takes the square of its length
 CACHED_WORDS = 50_000  # words whose parts a process caches
 CACHED_DIRECTIONS = 16_384  # words whose directions it caches, a kilobyte each; then the cache is emptied
-SIGNS_FIRST = 8  # times the number of results, compared in full after their signs
-ROOM = 1_024  # vectors a new table has room for
 _START = "\u2581"  # of a word, in the vocabulary
 
 
-class EmbeddingModel:
+class StaticModel:
     """The vectors and the vocabulary. Vectors of models with different names cannot be compared."""
 
     def __init__(self, folder: str, release: str) -> None:
-        self.name = f"{PACKAGE}-{SIZE}/{release}/{FORM}"
+        self.label = f"{PACKAGE}-{SIZE}"
+        self.name = f"{self.label}/{release}/{FORM}"
+        self.kind, self.size = STATIC, SIZE
         self._weights = _weights(_only(os.path.join(folder, "weights"), f"_{SIZE}.safetensors"))
         self._vocabulary = _vocabulary(_only(os.path.join(folder, "tokenizers"), ".json"))
         self.parts_of = lru_cache(CACHED_WORDS)(self._split)
@@ -121,95 +115,21 @@ class EmbeddingModel:
             directions: Array = self._table[[self._rows[word] for word in words]]
             return directions
 
-    def stored(self, text: str) -> bytes:
-        """The vector of a text as it is stored: half a byte per number, which loses no match worth having. Empty for a
-        text without words."""
-        vector = self.vector(content_words(text))
-        most = float(np.abs(vector).max())
-        if not most:
-            return b""  # nothing to compare
-        steps = np.clip(np.floor(vector * (8 / most)), -8, 7).astype(np.int8) + 8
-        packed: bytes = (steps[0::2] << 4 | steps[1::2]).astype(np.uint8).tobytes()
-        return packed
+    def stored(self, texts: Sequence[str]) -> list[bytes]:
+        """The vectors of texts as they are stored. Empty for a text without words: there is nothing to compare."""
+        vectors = (self.vector(content_words(without_speaker(text))) for text in texts)
+        return [packed(vector) if vector.any() else b"" for vector in vectors]
+
+    def sense(self, text: str, table: VectorTable) -> StaticSense:
+        return StaticSense(self, table)
 
 
-class VectorTable:
-    """The vectors of one project, by the numbers of its texts. A newer vector of a text replaces the older."""
+class StaticSense:
+    """Compares one question with the texts of a project: `Sense` of recall/embeddings.py."""
 
-    def __init__(self) -> None:
-        self.last = 0  # the number of the newest vector loaded
-        self._rows: dict[int, int] = {}
-        self._docs: Array = np.zeros(ROOM, np.int64)
-        self._bodies: Array = np.zeros((ROOM, SIZE), np.int8)
-        self._signs: Array = np.zeros((ROOM, SIZE // 64), np.uint64, order="F")  # searched by column
-        self._lengths: Array = np.ones(ROOM, np.float32)
+    kind = STATIC
 
-    def load(self, vectors: Iterable[tuple[int, int, bytes]]) -> None:
-        """Vectors as (number, text, body), the oldest first."""
-        fresh: dict[int, bytes] = {}
-        for number, doc, body in vectors:
-            self.last = max(self.last, number)
-            if len(body) == STORED_BYTES:
-                fresh[doc] = bytes(body)
-        if not fresh:
-            return
-        rows = [self._rows.setdefault(doc, len(self._rows)) for doc in fresh]
-        while len(self._docs) < len(self._rows):
-            self._docs, self._bodies, self._signs, self._lengths = map(
-                _doubled, (self._docs, self._bodies, self._signs, self._lengths)
-            )
-        bodies = unpacked(b"".join(fresh.values()))
-        self._docs[rows] = list(fresh)
-        self._bodies[rows] = bodies
-        self._signs[rows] = _signs(bodies)
-        self._lengths[rows] = np.maximum(np.linalg.norm(bodies.astype(np.float32), axis=1), 1)
-
-    def nearest(self, vector: Array, most: int) -> dict[int, float]:
-        """The nearest texts with their cosines; approximate, and nearly always right."""
-        count = len(self._rows)
-        if not count:
-            return {}
-        rows = np.arange(count)
-        if count > SIGNS_FIRST * most:
-            apart = np.zeros(count, np.int16)
-            for column, sign in enumerate(_signs(vector)):
-                apart += np.bitwise_count(self._signs[:count, column] ^ sign)
-            rows = np.argpartition(apart, SIGNS_FIRST * most)[: SIGNS_FIRST * most]
-        near = self._bodies[rows].astype(np.float32) @ vector / self._lengths[rows]
-        best = np.argsort(-near, kind="stable")[:most]
-        return {int(self._docs[rows[at]]): float(near[at]) for at in best}
-
-    def cosines(self, vector: Array, docs: Iterable[int]) -> dict[int, float]:
-        """The cosines of texts. Those without a vector are left out."""
-        present = [doc for doc in docs if doc in self._rows]
-        if not present:
-            return {}
-        rows = [self._rows[doc] for doc in present]
-        near = self._bodies[rows].astype(np.float32) @ vector / self._lengths[rows]
-        return dict(zip(present, near.tolist(), strict=True))
-
-
-class EmbeddingIndex:
-    """A model, and the vectors that this process has loaded, by project."""
-
-    def __init__(self, model: EmbeddingModel) -> None:
-        self.model = model
-        self._tables: dict[Scope, VectorTable] = {}
-
-    def table(self, scope: Scope) -> VectorTable:
-        return self._tables.setdefault(scope, VectorTable())
-
-    def stored(self, text: str) -> bytes:
-        return self.model.stored(without_speaker(text))
-
-    def compare(self, scope: Scope) -> Comparison:
-        return Comparison(self.model, self.table(scope))
-
-
-class Comparison:
-    """Compares one question with the texts of a project: `Sense` of recall/rank.py."""
-
-    def __init__(self, model: EmbeddingModel, table: VectorTable) -> None:
+    def __init__(self, model: StaticModel, table: VectorTable) -> None:
         self._model = model
         self._table = table
 
@@ -220,36 +140,31 @@ class Comparison:
         return self._table.cosines(self._model.weighed(words), docs) if words else {}
 
     def likeness(self, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]:
-        """By text, for each word of the question the cosine of the word of the text that is most like it."""
-        by_doc = {doc: list(dict.fromkeys(content)) for doc, text in texts.items() if (content := content_words(text))}
-        different = list(dict.fromkeys(chain.from_iterable(by_doc.values())))
-        if not different or not words:
-            return {}
-        like = self._model.likeness(different, words)
-        number = {word: at for at, word in enumerate(different)}
-        places = [number[word] for content in by_doc.values() for word in content]
-        starts = np.cumsum([0, *map(len, by_doc.values())])[:-1]
-        best = np.maximum.reduceat(like[places], starts, axis=0)
-        return dict(zip(by_doc, best.tolist(), strict=True))
+        return likeness(self._model, words, texts)
 
 
-def unpacked(bodies: bytes) -> Array:
-    """Stored vectors, one after the other, as odd whole numbers, so that every number has a sign."""
-    packed = np.frombuffer(bodies, np.uint8).reshape(-1, STORED_BYTES)
-    numbers = np.empty((len(packed), SIZE), np.int8)
-    numbers[:, 0::2] = (packed >> 4).view(np.int8) * 2 - 15
-    numbers[:, 1::2] = (packed & 15).view(np.int8) * 2 - 15
-    return numbers
+def likeness(model: StaticModel, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]:
+    """By text, for each word of the question the cosine of the word of the text that is most like it."""
+    by_doc = {doc: list(dict.fromkeys(content)) for doc, text in texts.items() if (content := content_words(text))}
+    different = list(dict.fromkeys(chain.from_iterable(by_doc.values())))
+    if not different or not words:
+        return {}
+    like = model.likeness(different, words)
+    number = {word: at for at, word in enumerate(different)}
+    places = [number[word] for content in by_doc.values() for word in content]
+    starts = np.cumsum([0, *map(len, by_doc.values())])[:-1]
+    best = np.maximum.reduceat(like[places], starts, axis=0)
+    return dict(zip(by_doc, best.tolist(), strict=True))
 
 
 @cache  # every opened store asks for it; its files are read once
-def load() -> EmbeddingModel | None:
+def load() -> StaticModel | None:
     """The model, if its package is installed."""
     spec = find_spec(PACKAGE)  # finds the package without running it
     if spec is None or not spec.submodule_search_locations:
         return None
     try:
-        return EmbeddingModel(spec.submodule_search_locations[0], version(PACKAGE))
+        return StaticModel(spec.submodule_search_locations[0], version(PACKAGE))
     except (OSError, ValueError, PackageNotFoundError):
         return None  # another release with other files: words alone are searched then
 
@@ -259,13 +174,6 @@ def content_words(text: str) -> list[str]:
     head = text[:READ_CHARS]
     every = [*analyse.short_words(analyse.fold(head)), *analyse.subwords(head)]
     return [word for word in every if word not in STOP] or every
-
-
-def unit(vectors: Array) -> Array:
-    """Vectors of length one in the same directions."""
-    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    directions: Array = vectors / np.maximum(length, 1e-9)
-    return directions
 
 
 def _only(folder: str, ending: str) -> str:
@@ -294,14 +202,3 @@ def _vocabulary(path: str) -> dict[str, int]:
     at = text.index("{", text.index('"vocab"'))
     vocabulary: dict[str, int] = json.JSONDecoder().raw_decode(text, at)[0]
     return vocabulary
-
-
-def _doubled(table: Array) -> Array:
-    room = np.zeros((2 * len(table), *table.shape[1:]), table.dtype, order="F" if table.flags.fnc else "C")
-    room[: len(table)] = table
-    return room
-
-
-def _signs(vectors: Array) -> Array:
-    signs: Array = np.packbits(vectors > 0, axis=-1).view(np.uint64)
-    return signs
