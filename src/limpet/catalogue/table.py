@@ -38,7 +38,7 @@ _EXPECTED_VERSION = Param("expected_version", "integer", everywhere=False)
 _TAGS = Param("tags", "strings")
 _NOTE_TAGS = Param("tags", "strings", bound="note_max_tags")
 _TAGS_ANY = Param("tags_any", "strings", everywhere=False)
-_REPLACES = Param("replaces")
+_REPLACES = Param("replaces", names=NOTE)
 _LIFE = (Param("expires", everywhere=False), Param("anchors", "strings", everywhere=False))
 _INCLUDE_REPLACED = Param("include_replaced", "boolean", everywhere=False)
 _VERSION = Param("version", "integer", required=True)
@@ -174,11 +174,12 @@ ROWS = (
         result={"status": "string", "key": "string", "mode": "string", "bytes_written": "integer",
             "version": "integer", "displaced": "array?", **_DUPLICATE, **_CORRECTION},
         level=WRITE, profiles=CORE, guidance="memory", commands=("memory write",), destructive=True, retryable=True),
-    Operation("list_memory", "memory.memory:list_memory", "memory.memory:list_json",
+    Operation("list_memory", "memory.memory:list_memory", "memory.memory:list_json", "memory.memory:list_text",
         params=(Param("key_prefix"), _LIMIT, _INCLUDE_REPLACED),
         result={"memories": "array", "memory_count": "integer", "left_out": "integer?"},
         level=READ, guidance="memory", commands=("memory list",), in_session=False),
     Operation("delete_memory", "memory.memory:delete_memory", "memory.memory:deleted_json",
+        "memory.memory:deleted_text",
         params=(_KEY,), result={"status": "string", "key": "string"},
         level=WRITE, profiles=CORE, guidance="memory", commands=("memory delete",), destructive=True, frees=True,
         retryable=True),
@@ -192,7 +193,7 @@ ROWS = (
         params=(_KEY,), result=_MEMORY,
         level=READ, profiles=NONE, commands=("memory show",), in_session=False),
     Operation("mark_useful", "memory.uses:mark_useful", "memory.uses:useful_json",
-        params=(_ID,), result={"kind": "string", "id": "string", "useful": "integer"},
+        params=(_NOTE_ID,), result={"kind": "string", "id": "string", "useful": "integer"},
         level=WRITE, commands=("memory useful",), in_session=False),
     Operation("pin_memory", "memory.memory:pin_memory", "memory.memory:memory_json", "memory.memory:memory_text",
         params=(_KEY, Param("pinned", "boolean")), result=_MEMORY,

@@ -59,7 +59,8 @@ CUES: Mapping[str, Mapping[str, str]] = {
         CHANGE: "agora, a partir de agora, a partir de hoje, atualmente, mudou para, mudamos para, "
         "passou para, passou a, passamos a, migramos para, substituído por, substituída por, "
         "atualizado para, na verdade",
-        BEFORE: "não, já não, não mais, em vez de, em vez do, em vez da, ao invés de, no lugar de, e não, antes, anteriormente",
+        BEFORE: "não, já não, não mais, em vez de, em vez do, em vez da, ao invés de, no lugar de, e não, antes, "
+        "anteriormente",
         BESIDE: "já não, não mais, deixou de",
         ADDITION: "também, além disso, adicionalmente, outro, outra",
         REASON: "porque, pois, já que, desde que, após, devido a",

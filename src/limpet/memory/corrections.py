@@ -17,12 +17,14 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from limpet import limits, prompts
+from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json
 from limpet.memory.correction_words import ADDITION, AFTER, BEFORE, BESIDE, CHANGE, CUES, HEADING, REASON
 from limpet.model import MEMORY, NOTE, Entry, EntryName, moment, trusted
 from limpet.record import NamedTuple
 from limpet.store import Listing, Words
 from limpet.text import words as analyse
+from limpet.text.safe import as_name
 
 MARK = "\0change"  # stands in a text where a word of change was
 NEAR = 3  # words beside a contrast among which the old value stands
@@ -305,6 +307,13 @@ def proposal_json(corrected: EntryName | None, replaced: EntryName | None) -> Js
     if corrected is None:
         return {}
     return {"corrects": corrected.key, "hint": prompts.prompt("corrects").format(id=corrected.key)}
+
+
+def proposal_text(ctx: Context, corrected: EntryName | None, replaced: EntryName | None) -> str:
+    """The same for a model, with ids as it is shown them."""
+    if replaced is not None:
+        return f"{as_name(short_id(ctx, *replaced))} is replaced."
+    return "" if corrected is None else prompts.prompt("corrects").format(id=as_name(short_id(ctx, *corrected))).strip()
 
 
 # --- the newer before the older ---------------------------------------------------------------------------------------

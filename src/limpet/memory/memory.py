@@ -320,7 +320,8 @@ def matches_json(value: Matches) -> Json:
 
 def memory_line(ctx: Context, memory: Memory) -> str:
     age = brief.ago(epoch_ms(memory.updated_at), ctx.now)
-    return brief.item((as_name(memory.key), f"{age}:"), memory.content, memory.origin)
+    state = validity.state_of(memory.validity, ctx.now)
+    return brief.item((as_name(memory.key), state, f"{age}:"), memory.content, memory.origin)
 
 
 def memory_text(ctx: Context, memory: Memory) -> str:
@@ -330,7 +331,28 @@ def memory_text(ctx: Context, memory: Memory) -> str:
 def stored_text(ctx: Context, value: WrittenMemory) -> str:
     size = len(value.memory.content.encode())
     done = f"{as_name(value.memory.key)} kept; {brief.counted(size, 'byte')}."
-    return brief.lines((done,), twin_text(ctx, value.twin, MEMORY))
+    proposal = corrections.proposal_text(ctx, value.corrects, value.memory.validity.replaces)
+    displaced = ", ".join(map(as_name, value.displaced))
+    told = f"No longer in what every session starts with: {displaced}." if displaced else ""
+    return brief.lines((done, twin_text(ctx, value.twin, MEMORY), proposal, told, value.remark))
+
+
+def deleted_text(_ctx: Context, value: DeletedMemory) -> str:
+    return f"{as_name(value.memory.key)} deleted."
+
+
+def list_text(ctx: Context, value: MemoryList) -> str:
+    """Long texts are cut: a list is to choose from."""
+    shown = [memory._replace(content=_cut(memory.content)) for memory in value.memories]
+    closing = (
+        brief.counted(len(value.memories) + value.left_out, "entry", "entries") if value.memories else "No entries"
+    )
+    closing += f", {value.left_out:,} not shown: raise limit" if value.left_out else ""
+    return brief.lines([memory_line(ctx, memory) for memory in shown], f"{closing}.")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= limits.LISTED_CHARS else f"{text[: limits.LISTED_CHARS]} …"
 
 
 def matches_text(ctx: Context, value: Matches) -> str:

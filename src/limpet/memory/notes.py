@@ -344,13 +344,16 @@ def note_lines(ctx: Context, notes: Sequence[Note]) -> list[str]:
 
 def _note_line(ctx: Context, id: str, note: Note) -> str:
     age = brief.ago(epoch_ms(note.updated_at), ctx.now)
-    head = (id, age, "done" if note.done else "", brief.tagged(note.tags))
+    state = validity.state_of(note.validity, ctx.now) or ("done" if note.done else "")
+    head = (id, age, state, brief.tagged(note.tags))
     return brief.item(head, note.content, note.origin)
 
 
 def written_text(ctx: Context, value: WrittenNote) -> str:
     id = short_id(ctx, NOTE, value.note.id)
-    return brief.lines((f"{id} kept; {_totals(value)}.",), twin_text(ctx, value.twin, NOTE))
+    proposal = corrections.proposal_text(ctx, value.corrects, value.note.validity.replaces)
+    done = f"{id} kept; {_totals(value)}."
+    return brief.lines((done, twin_text(ctx, value.twin, NOTE), proposal, value.remark))
 
 
 def updated_text(ctx: Context, value: WrittenNote) -> str:

@@ -104,6 +104,11 @@ def detail(name: EntryName | None) -> Json:
 # --- labels -----------------------------------------------------------------------------------------------------------
 
 
+def state_of(validity: Validity, now: int) -> str:
+    """What a model should know of an entry, in a word; nothing where it holds."""
+    return "replaced" if validity.replaced_by else "expired" if validity.expired(now) else ""
+
+
 def validity_json(validity: Validity, now: int) -> Json:
     """What a program should know of an entry; nothing where all is as usual."""
     answer: Json = {}

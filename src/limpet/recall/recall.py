@@ -470,7 +470,7 @@ def recalled_json(value: Recalled) -> Json:
     return answer | ({"not_searched": {"outputs": value.waiting, "why": WAITING}} if value.waiting else {})
 
 
-_STATES = ("done", "used")  # of a hit; that it is pinned tells a model nothing
+_STATES = ("done", "used", "replaced", "expired")  # of a hit; that it is pinned tells a model nothing
 
 
 def hit_lines(ctx: Context, hits: Sequence[Hit]) -> list[str]:
@@ -489,7 +489,8 @@ def _hit_line(ctx: Context, ids: Mapping[str, str], hit: Hit) -> str:
     state = hit.state if hit.state in _STATES else ""
     origin = hit.origin if hit.trust != "data" else TOOL
     age = brief.ago(hit.updated_at, ctx.now)
-    return brief.item((name, age, state, place, older, brief.tagged(hit.tags)), hit.plain, origin)
+    source = anchors.label(hit.source)
+    return brief.item((name, age, state, place, older, brief.tagged(hit.tags), source), hit.plain, origin)
 
 
 def _hit_name(ctx: Context, hit: Hit) -> str:
