@@ -15,6 +15,7 @@ from heapq import nlargest
 from itertools import pairwise
 from math import log
 
+from limpet.previews.core import ANSI
 from limpet.recall.choice import Choice, Own, Rated, shape_of
 from limpet.recall.intents import ECHO, Intent, ends, extreme_fields, extremes, intent_of, tool_terms, totals
 from limpet.recall.question import ABBREVIATION, SUBWORD, Term, folded, phrases, synonyms, term_stem, terms
@@ -68,6 +69,10 @@ _LOOKS = (
 
 def ask(text: str, question: str, budget: int, count: Callable[[str], int]) -> Answer:
     """The part of a text that answers a question, in at most `budget` tokens as `count` counts them."""
+    if (
+        "\x1b" in text
+    ):  # colours cost tokens and hide where words begin; no line ends in one, so lines keep their numbers
+        text = ANSI.sub("", text)
     intent, low = intent_of(question), folded(text)
     units = Units(text, lambda: _windows(text, low, question, intent))
     finder = Finder(text, low, units)

@@ -50,7 +50,7 @@ SUMMARY_LINE = re.compile(
     r"|files?|failures?|issues?|deadlocks?|vulnerabilities|insertions|deletions|rows|items|succeeded|previous errors)\b"
     r"|^\W{0,8}(?:total|grand total|summary|result|found|added|ran|done|tests|files|passed|failed|coverage)\b.{0,80}\d"
     r"|\bsummary\b.{0,40}\d|^# (?:tests|pass|fail|skipped|todo|cancelled|suites) \d|\b(?:tests|failures)=\"?\d"
-    r"|^\W{0,8}result: \w|\btest result: ",
+    r"|\b100%.{0,120}\d/\d|^\W{0,8}result: \w|\btest result: ",
     re.I | re.M,
 )
 FAILING = re.compile(
