@@ -33,8 +33,8 @@ _REASON = re.compile(
     re.I,
 )
 _SETTING = re.compile(r"\bsetting|\bconfig|\benv\b|\benvironment|\boption|\bparameter|\bstarted with|\bcommand\b", re.I)
-_LAST = re.compile(r"\b(?:last|final|end(?:s|ed)?)\b", re.I)
-_FIRST = re.compile(r"\b(?:first|begins?|began)\b", re.I)
+_LAST = re.compile(r"\b(?:last|final)\b")  # not where it is a part of a name, such as First Load
+_FIRST = re.compile(r"\bfirst\b")
 _GREATEST = re.compile(
     r"\b(?:slowest|longest|largest|biggest|highest|greatest|heaviest|strongest|hottest|tallest|most|max(?:imum)?)\b",
     re.I,
