@@ -17,7 +17,7 @@ from limpet.text.marks import Marks
 from limpet.text.safe import printable
 
 LONGEST_LINE = 220  # Characters of one line that a preview shows.
-_ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[()][A-Z0-9])")
+ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[()][A-Z0-9])")
 # A frame of a progress bar: what it is for, how far it is, and a bar or a rate.
 BAR = re.compile(r"([^\d%]{0,80}?)\s{0,40}\d{1,3}(?:\.\d{1,2})?%(?=.{0,200}(?:[|#=█▏▎▍▌▋▊▉━>]|\d/\d|/s))")
 _SAMPLE_CHARS = 400
@@ -47,7 +47,7 @@ class OutputText:
         content = content.removeprefix("\ufeff")
         self.size = len(content)
         if "\x1b" in content:
-            content = _ANSI.sub("", content)
+            content = ANSI.sub("", content)
         if "\r" in content:
             content = content.replace("\r\n", "\n").replace("\r", "\n")
         self.content = content

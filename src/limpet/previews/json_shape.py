@@ -283,7 +283,7 @@ def _order(flat: Sequence[Mapping[str, object]], columns: Sequence[Sequence[floa
         if len({value for value, _ in numbers}) > 8:
             extremes.append(max(numbers, key=lambda pair: (pair[0], -pair[1]))[1])
     last = len(flat) - 1
-    order = [*bad[:2], 0, 1, *extremes[:2], last, *extremes[2:4], *spread(len(flat), 24), *range(min(len(flat), 40))]
+    order = [*bad[:3], 0, *extremes[:2], last, 1, *extremes[2:4], *spread(len(flat), 24), *range(min(len(flat), 40))]
     return [at for at in dict.fromkeys(order) if 0 <= at <= last]
 
 

@@ -15,6 +15,7 @@ from heapq import nlargest
 from itertools import pairwise
 from math import log
 
+from limpet.previews.core import ANSI
 from limpet.recall.choice import Choice, Own, Rated, shape_of
 from limpet.recall.intents import ECHO, Intent, ends, extreme_fields, extremes, intent_of, tool_terms, totals
 from limpet.recall.question import ABBREVIATION, SUBWORD, Term, folded, phrases, synonyms, term_stem, terms
@@ -33,6 +34,7 @@ _WINDOW = 1_500  # characters on each side of such a place
 _COUNTED = 12  # words of the question whose places are counted for that
 _UNIT = 80  # characters of a unit, about: how many a line has that was not cut
 _TOTAL, _EXTREME, _END = 0.45, 1.2, 0.8  # what such a unit is worth at least, as a share of the best score
+_HEADER = 0.5  # the share of a header's words that counts for its rows, and what is left of its own score
 _LONG_ECHO = 400  # characters of a line that are examined for that
 _ECHO = 0.7  # what is left of the score of a line that repeats what a program was given
 _POINTER_CHARS = 400_000  # before a position: walking over them takes some 50 ms
@@ -68,6 +70,10 @@ _LOOKS = (
 
 def ask(text: str, question: str, budget: int, count: Callable[[str], int]) -> Answer:
     """The part of a text that answers a question, in at most `budget` tokens as `count` counts them."""
+    if (
+        "\x1b" in text
+    ):  # colours cost tokens and hide where words begin; no line ends in one, so lines keep their numbers
+        text = ANSI.sub("", text)
     intent, low = intent_of(question), folded(text)
     units = Units(text, lambda: _windows(text, low, question, intent))
     finder = Finder(text, low, units)
@@ -168,11 +174,19 @@ def _by_words(
     most = sum(hit.rarity * hit.term.weight for hit in occurrences) or 1.0
     scores = {unit: 0.5 * score for unit, score in flat.items()}
     records: Own = {}
+    headers: set[int] = set()
     for unit in best:
         around = _with_surroundings(units, unit, own, records)
+        header = units.table_top(unit)
+        if header is not None:
+            headers.add(header)
+            for index, value in own.get(header, {}).items():
+                around[index] = max(around.get(index, 0.0), _HEADER * value)
         score = sum(around.values()) + _together(occurrences, unit)
         score *= 0.7 + 0.3 * min(1.0, sum(around.values()) / most)
         scores[unit] = score * _manner(units[unit], looks, intent)
+    for unit in headers & scores.keys():
+        scores[unit] *= _HEADER  # it names what is asked for, and its rows say it
     top = max(scores.values(), default=0.0)
     for unit in summaries:
         scores[unit] += _TOTAL * top

@@ -26,7 +26,7 @@ _FIELDS = 8  # units of a large record that are shown for their words, and units
 _RECORD = 120  # units of a record that are examined
 _CRUMB = 160  # characters of an enclosing line that are shown
 _WEAK = 0.22  # units that score less than this share of the best are not shown
-_FURTHER = 0.25  # the same for those that are neither among the best nor have words that these lack
+_FURTHER = 0.4  # the same for those that are neither among the best nor have words that these lack
 _CARD = 400  # units of a record whose fields are listed
 _CARD_SHARE = 0.4  # of what is left of the budget
 _VALUE = 5  # units of a field's value that are shown with it
@@ -39,6 +39,8 @@ _KEY = re.compile(r"""\s*(?:- )?[\["'{ ]*[\w.$@/ -]{1,60}["'\]]?\s?(?:=|:(?!:))"
 _LONG_SHARE = 0.35  # of the budget, that a unit may cost without being shortened
 _TOKEN_CHARS = 3  # characters of a token, at least, in most texts
 _RULES = re.compile(r"([=_*~-])\1{3,}")  # around a heading, which says as much without most of them
+_REPEATED = 40  # characters from which a line is shown once
+_TAGS = re.compile(r"\s*(?:</?[\w-]+[^<>]*>\s*)+\Z")
 _OPENS = re.compile(r"[{\[]\s*\Z")
 _DIGITS = re.compile(r"\d+")
 _WORDS = re.compile(r"\w+")
@@ -76,6 +78,7 @@ class Choice:
         self.costs: dict[int, int] = {}
         self.shortened: dict[int, str] = {}
         self.noise: dict[int, bool] = {}
+        self.texts: set[str] = set()  # of the units that are taken
         self.own, self.scores, self.places, self.reason = rated
         self.header = units.separated()
         self.columns = ""
@@ -180,7 +183,7 @@ class Choice:
         """Whether a unit is blank or a rule, a caret or a bracket: nothing that could be an answer."""
         if unit not in self.noise:
             text = "" if unit in self.units.uncut else self.units[unit].strip()
-            self.noise[unit] = not text or (len(text) > 2 and re.search(r"\w", text) is None)
+            self.noise[unit] = re.search(r"\w", text) is None
         return self.noise[unit]
 
     def _shorten(self, unit: int, length: int) -> None:
@@ -282,6 +285,9 @@ class Choice:
     def _take(self, units: list[int], part: bool = True) -> bool:
         """Takes units if there is room for them; the first of them at least, if `part`."""
         new = [unit for unit in dict.fromkeys(units) if unit not in self.taken and not self._noise(unit)]
+        new = [unit for unit in new if not self._repeats(unit)]
+        if not new:
+            return True
         gap = 0 if any(unit - 1 in self.taken or unit + 1 in self.taken for unit in new) else 3
         cost = sum(map(self._cost, new)) + gap
         if cost > self.left and part and len(new) > 1:
@@ -291,7 +297,13 @@ class Choice:
         self.left -= cost
         for unit in new:
             self.taken[unit] = len(self.taken)
+            self.texts.add(self.units[unit].strip())
         return True
+
+    def _repeats(self, unit: int) -> bool:
+        """Whether a long line is shown already: compilers quote the same one for every fault in it."""
+        text = self.units[unit].strip()
+        return len(text) > _REPEATED and text in self.texts
 
     def _grow(self, unit: int) -> None:
         """Adds what belongs to a unit: what it encloses, then its record while that is small, or its neighbours."""
@@ -328,11 +340,10 @@ class Choice:
     def _take_while(self, units: Sequence[int], share: float) -> None:
         stop = self.left - share * self.left
         for unit in units:
-            if self._noise(unit) or unit in self.taken:
+            if self._noise(unit) or unit in self.taken or self._repeats(unit):
                 continue
-            if self.left - self._cost(unit) < stop:
-                return
-            self._take([unit])
+            if self.left - self._cost(unit) >= stop:
+                self._take([unit])
 
     def content(self) -> str:
         """The chosen units in the order of the text, without the last chosen ones if they cost too much."""
@@ -369,4 +380,9 @@ def opens(text: str) -> bool:
 
 def _says(text: str) -> bool:
     """Whether an enclosing line says where its parts are, more than a bracket does."""
-    return re.search(r"\w{2}", text) is not None and len(text) <= _CRUMB and not text.startswith("[[")
+    return (
+        re.search(r"\w{2}", text) is not None
+        and len(text) <= _CRUMB
+        and not text.startswith("[[")
+        and not _TAGS.match(text)
+    )

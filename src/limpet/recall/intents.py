@@ -33,8 +33,8 @@ _REASON = re.compile(
     re.I,
 )
 _SETTING = re.compile(r"\bsetting|\bconfig|\benv\b|\benvironment|\boption|\bparameter|\bstarted with|\bcommand\b", re.I)
-_LAST = re.compile(r"\b(?:last|final|end(?:s|ed)?)\b", re.I)
-_FIRST = re.compile(r"\b(?:first|begins?|began)\b", re.I)
+_LAST = re.compile(r"\b(?:last|final)\b")  # not where it is a part of a name, such as First Load
+_FIRST = re.compile(r"\bfirst\b")
 _GREATEST = re.compile(
     r"\b(?:slowest|longest|largest|biggest|highest|greatest|heaviest|strongest|hottest|tallest|most|max(?:imum)?)\b",
     re.I,
@@ -50,7 +50,7 @@ SUMMARY_LINE = re.compile(
     r"|files?|failures?|issues?|deadlocks?|vulnerabilities|insertions|deletions|rows|items|succeeded|previous errors)\b"
     r"|^\W{0,8}(?:total|grand total|summary|result|found|added|ran|done|tests|files|passed|failed|coverage)\b.{0,80}\d"
     r"|\bsummary\b.{0,40}\d|^# (?:tests|pass|fail|skipped|todo|cancelled|suites) \d|\b(?:tests|failures)=\"?\d"
-    r"|^\W{0,8}result: \w|\btest result: ",
+    r"|\b100%.{0,120}\d/\d|^\W{0,8}result: \w|\btest result: ",
     re.I | re.M,
 )
 FAILING = re.compile(

@@ -45,6 +45,7 @@ _TAP = re.compile(r"(?m)^(?:not )?ok \d")  # where a line that begins with a num
 _ITEM = re.compile(r"\s*- [\w\"'$.-]{1,80}:(?:\s|\Z)")  # of a list in YAML, which may be as far left as its name
 _FIELDS = re.compile(r"(?:[A-Z][\w-]{1,40}: \S.*\n(?:[ \t].*\n)*){3}")
 _TRIED = 200_000  # lines that may be headings
+_FRAME_END = re.compile(r"\r+")
 _RULE = re.compile(r"[\s|+:=─━-]*[-=─━]{3}[\s|+:=─━-]*\Z")
 _COLUMNS = re.compile(r"\S(?:\s{2,}|\t|\s*\|\s*)(?=\S)")
 
@@ -296,6 +297,8 @@ def _closes(text: str) -> bool:
 def pieces(line: str) -> list[tuple[int, int]]:
     """Where the units of a long line begin, and the depth of each."""
     head = line[:2_000]
+    if "\r" in head[:-1]:  # frames that overwrite each other on a screen
+        return [(0, 0), *((match.end(), 1) for match in _FRAME_END.finditer(line) if match.end() < len(line))]
     if head.lstrip()[:1] in ("{", "[") and re.search(r'"\s*:|\[\s*[{"\[\d]', head):
         return _json_pieces(line)
     if head.count("<") > 5 and re.search(r"</\w|/>", head):
