@@ -151,8 +151,8 @@ def main() -> None:
     ways = [] if given.ours_only else list(baselines())
     ways += [(WORDS, ours(meaning=False)), (WHOLE, ours()), *transformer()]
     if given.signals:
-        ways += [(f"  without {signal}", ours(**{signal: False})) for signal in SWITCHES]
-        ways.append(("  without any", ours(**dict.fromkeys(SWITCHES, False))))
+        ways += [(f"  without {signal}", ours("static", **{signal: False})) for signal in SWITCHES]
+        ways.append(("  without any", ours("static", **dict.fromkeys(SWITCHES, False))))
     units, asked = sum(len(one.units) for one in chosen), sum(len(one.queries) for one in chosen)
     show(f"{name} ({half}: {len(chosen)} sets, {units:,} texts, {asked:,} questions)", chosen, ways)
 

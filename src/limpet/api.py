@@ -145,7 +145,8 @@ class Limpet:
 
     def index_in_background(self) -> None:
         """Make the vectors of a transformer in a thread from now on, if there is one: for processes that live long."""
-        if self._embeddings is not None and self._bounds.recall.background and self._bounds.recall.meaning:
+        rules = self._bounds.recall
+        if self._embeddings is not None and rules.background and resolve("recall.embeddings:has_transformer")(rules):
             self._embeddings.indexer = resolve("recall.embeddings:Indexer")(self.store, self._embeddings.models)
 
     @property

@@ -149,6 +149,10 @@ def until(what: Callable[[], bool]) -> None:
     raise AssertionError("it did not happen")
 
 
+def running(indexer: embeddings.Indexer) -> bool:
+    return indexer._thread is not None and indexer._thread.is_alive()
+
+
 def waiting(hold: Limpet) -> int:
     return hold.store.vectors.state(hold.scope).waiting
 
@@ -163,16 +167,16 @@ def test_a_server_embeds_what_is_written_and_stops_when_it_is_closed(
     assert hold._embeddings is not None
     indexer = hold._embeddings.indexer
     assert indexer is not None
-    assert indexer._thread is None, "nothing runs before there is something to do"
+    assert not running(indexer), "nothing runs before there is something to do"
     laden(hold)
     until(lambda: model_of(reader) == "tiny-1" and waiting(reader) == 0)
     hold.session("one").notes.add("One more")
     until(lambda: waiting(reader) == 0)
+    assert running(indexer)
     hold.close()
-    assert indexer._thread is not None
-    assert not indexer._thread.is_alive()
+    assert not running(indexer)
     indexer.wake(hold.scope)
-    assert not indexer._thread.is_alive()
+    assert not running(indexer)
 
 
 def test_nothing_runs_in_the_background_where_it_is_switched_off_or_nobody_serves(hold: Limpet) -> None:

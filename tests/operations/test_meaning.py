@@ -110,7 +110,7 @@ def test_one_question_makes_only_so_many_vectors_the_newest_first(
 
 def test_a_text_with_words_has_a_vector_that_is_kept_nearly_whole(model: static_model.StaticModel) -> None:
     for text in ("the of and", "日本語のメモ", "x" * 30_000, "Ünïcode straße", "ﷺ"):
-        (found,) = unpacked(*model.stored([text]), static_model.SIZE).astype(np.float32)
+        (found,) = unpacked(model.stored([text])[0], static_model.SIZE).astype(np.float32)
         assert found @ model.vector(static_model.content_words(text)) > 0.99 * np.linalg.norm(found)
     assert set(model.stored(["", " ", "\x00", "🙂" * 50])) == {b""}
     assert not model.vector([]).any()
@@ -159,6 +159,6 @@ def test_the_nearest_of_many_are_found_by_their_signs(model: static_model.Static
     dice = np.random.default_rng(1)
     table = VectorTable(static_model.SIZE)
     table.load((at + 1, at, dice.bytes(BYTES)) for at in range(5_000))
-    table.load([(9_999, 4_321, *model.stored([PUPPY]))])
+    table.load([(9_999, 4_321, model.stored([PUPPY])[0])])
     assert next(iter(table.nearest(model.vector(["puppy", "sofa"]), 10))) == 4_321
     assert len(table.nearest(model.vector(["puppy"]), 10)) == 10

