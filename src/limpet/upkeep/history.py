@@ -128,8 +128,8 @@ def _last(ctx: Context) -> Event | None:
     """The newest change that can be undone. Undos and what they undid are skipped.
 
     Folds are skipped too, because they are automatic and not what a caller means by the last change; so are handoffs
-    that a session has used since. A change of the journal is not skipped, though it cannot be undone here: who undoes the
-    last change must not lose an older one instead.
+    that a session has used since. A change of the journal is not skipped, though it cannot be undone here: otherwise an
+    older change would be undone in its place.
     """
     undone: set[int] = set()
     used: set[str] = set()
