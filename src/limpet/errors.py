@@ -487,7 +487,8 @@ journal_log_unknown = StoreTooNew.says(
     "move the file away."
 )
 journal_stays = BadInput.says(
-    "change {seq} was made in the journal's file and cannot be undone here. Edit the file, or use git."
+    "change {seq} was made in the journal's file and cannot be undone here. Edit the file, or use git. To undo another "
+    "change, give its number."
 )
 bad_evidence = BadInput.says(
     "the evidence {item!r} cannot be used: {why}. Give path:line or path:first-last inside the project, with a "

@@ -83,7 +83,7 @@ class WindowRules(NamedTuple):
     tail_percent: int = 20  # percent: of recent messages that stay word for word: some dozen steps in a usual window
     summary_percent: int = 15  # percent: of the summary that replaces them, which also has a fixed maximum
     keep_results: int = 4  # calls: the most recent ones, whose results stay as long as they can still be sent
-    compact_after_tasks: int = 0  # tasks: so many have ended since the last compaction, it is time for one; 0: never
+    compact_after_tasks: int = 0  # tasks: so many have ended since the last compaction, it is time for one; 0: off
 
 
 class RecallRules(NamedTuple):

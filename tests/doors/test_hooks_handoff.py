@@ -179,15 +179,16 @@ def test_a_draft_says_what_is_known_of_its_session(place: Place) -> None:
 # --- resuming and names -----------------------------------------------------------------------------------------------
 
 
-def test_codex_keeps_what_it_was_given_so_a_resume_adds_no_second_copy(place: Place) -> None:
+@pytest.mark.parametrize("client", ["codex", "claude-code"])
+def test_a_client_keeps_what_it_was_given_so_a_resume_adds_no_second_copy(place: Place, client: str) -> None:
     with place.open() as hold:
         hold.session("one").notepad.write("- [ ] casts")
         hold.memory.write("style", "Tabs")
 
     def resumed() -> str:
-        return context(place.hook("codex", "session-start", started("codex", "one", "resume")))
+        return context(place.hook(client, "session-start", started(client, "one", "resume")))
 
-    assert "- [ ] casts" in start(place, "one", "codex")
+    assert "- [ ] casts" in start(place, "one", client)
     assert resumed() == ""
     assert resumed() == ""
     with place.open() as hold:
@@ -196,12 +197,10 @@ def test_codex_keeps_what_it_was_given_so_a_resume_adds_no_second_copy(place: Pl
     assert "- [ ] lambdas" in text
     assert "Tabs" not in text
     assert resumed() == ""
-    place.hook("codex", "before-compact", started("codex", "one"))
-    assert "Tabs" in context(place.hook("codex", "session-start", started("codex", "one", "compact")))
+    place.hook(client, "before-compact", started(client, "one"))
+    assert "Tabs" in context(place.hook(client, "session-start", started(client, "one", "compact")))
     assert resumed() == ""
-    assert "- [ ] lambdas" in context(
-        place.hook("claude-code", "session-start", started("claude-code", "one", "resume"))
-    )
+    assert "- [ ] lambdas" in context(place.hook("gemini", "session-start", started("gemini", "one", "resume")))
 
 
 def test_a_session_is_named_by_its_title_or_by_what_was_asked_first(place: Place) -> None:

@@ -443,3 +443,23 @@ def test_a_compaction_keeps_the_reference_of_a_long_message_and_its_rules(opened
     assert "📁 Output cached: " in step.messages[0].text()
     assert "Never open valve K-88 without asking Miriam!" in step.messages[0].text()
     assert len(step.missing) < 20
+
+
+@pytest.mark.parametrize("said", ["Now write the documentation of the parser.", "ok"])
+def test_a_process_that_passes_only_what_is_new_goes_on_where_the_session_stopped(opened: Opener, said: str) -> None:
+    earlier = [user("Build the parser with two tokens of lookahead."), assistant("It is built, and all tests pass.")]
+    opened().session().window.keep(earlier)
+    window = opened().session().window
+    fresh = user(said)
+    assert history(window.next([fresh], limit=40_000)) == [*earlier, fresh]
+    reply = assistant("It is written.")
+    window.keep([fresh, reply])
+    again = user("And now the changelog, with a line for each change.")
+    assert history(opened().session().window.next([again], limit=40_000)) == [*earlier, fresh, reply, again]
+    assert len(transcript(opened())) == 5
+
+
+def test_a_list_with_replies_that_nobody_gave_here_is_another_agents(opened: Opener) -> None:
+    opened().session().window.keep([user("Build the parser with two tokens."), assistant("It is built.")])
+    other = [user("Paint the fence on the left side green."), assistant("Painted."), user("And the right side too.")]
+    assert history(opened().session().window.next(other, limit=40_000)) == other

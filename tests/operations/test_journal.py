@@ -134,8 +134,8 @@ def test_what_is_decided_is_kept_as_an_entry_so_that_what_it_cites_is_not_pruned
         hold.undo(event.seq)
     hold.session().notes.add("newer")
     assert hold.undo().kind == "note"
-    with pytest.raises(errors.NotFound):
-        hold.undo()  # the journal's change is passed over
+    with pytest.raises(errors.BadInput, match="cannot be undone here"):
+        hold.undo()  # and nothing older is undone in its place
     assert "Sums in one place" in notes(folder)
 
 

@@ -39,6 +39,7 @@ class ClaudeCode(CodingAgent):
 
     passes_context = True
     hooks_also_run_by = ("copilot", "cursor")
+    keeps_context = True
     takes_messages = True
     home_folder = ".claude"
     project_guidance = ("CLAUDE.md",)

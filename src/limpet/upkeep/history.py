@@ -157,7 +157,8 @@ def _last(ctx: Context) -> Event | None:
     """The newest change that can be undone. Undos and what they undid are skipped.
 
     Folds are skipped too, because they are automatic and not what a caller means by the last change; so are handoffs
-    that a session has used since.
+    that a session has used since. A change of the journal is not skipped, though it cannot be undone here: otherwise an
+    older change would be undone in its place.
     """
     undone: set[int] = set()
     used: set[str] = set()
@@ -174,7 +175,7 @@ def _last(ctx: Context) -> Event | None:
                     return event
             elif event.operation == "use_handoff":
                 used.add(event.key)
-            elif event.operation in AUTOMATIC or event.kind in (FOLD, JOURNAL) or event.seq in undone:
+            elif event.operation in AUTOMATIC or event.kind == FOLD or event.seq in undone:
                 continue
             elif event.kind != HANDOFF or event.key not in used:
                 return event

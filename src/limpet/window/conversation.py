@@ -85,6 +85,8 @@ class Conversation:
         self._fold_digests: dict[str, str] = {}  # of the texts of folds
         self._size_cache: dict[str, int] = {}  # by text
         self._facts: dict[tuple[int, int], facts.Facts] = {}  # by first and last position of a group
+        # Whether a list of new messages goes on from here: the first one of a process, and those after such a list.
+        self._takes_new = True
         self.tasks_tried = 0  # ended tasks when a compaction because of them could not be made
 
     # --- reading and reconciling --------------------------------------------------------------------------------------
@@ -102,19 +104,23 @@ class Conversation:
     def reconcile(self, ctx: Context, messages: Sequence[Message], *, exact: bool = False) -> None:
         """Store what is new among the caller's messages. An empty list means: continue where the session stopped.
 
-        `exact`: the window does not show what the caller left out of its list.
+        A list of new messages without a reply does the same if it is the first one here. `exact`: the window does not
+        show what the caller left out of its list.
         """
         if not messages:
             return
         if not exact:
             self._leave_out(NOTHING)
         is_newest = self._line.head == len(self._history) - 1  # otherwise what follows may be stored on another line
+        # A list with a reply that is not known here is that of another agent, which has a line of its own.
+        is_reply = any(message.role == ASSISTANT for message in messages)
+        takes_new, self._takes_new = self._takes_new and not exact and not is_reply, False
         if is_newest and _continues(messages, self._messages):
             self.append(ctx, messages[len(self._messages) :])
         elif is_newest and _continues(messages, self._caller):
             self.append(ctx, messages[len(self._caller) :])
         else:
-            left_out = self._align(ctx, messages)
+            left_out = self._align(ctx, messages, self._line.head if takes_new else BEGINNING)
             self._leave_out(left_out if exact else NOTHING)
         self._caller = list(messages)
 
@@ -182,8 +188,11 @@ class Conversation:
             self._left_out = left_out
             self._rebuild()
 
-    def _align(self, ctx: Context, messages: Sequence[Message]) -> LeftOut:
-        """Find which of the caller's messages are stored, and store the others: as edits, or at the end."""
+    def _align(self, ctx: Context, messages: Sequence[Message], otherwise: int) -> LeftOut:
+        """Find which of the caller's messages are stored, and store the others: as edits, or at the end.
+
+        If none of them is stored, they follow the position `otherwise`.
+        """
         index = self._position_index()
         pairs = [(message, digest(message)) for message in messages]
         pairs = [pair for pair in pairs if pair[1] in index.positions or not is_stub(pair[0])]
@@ -192,7 +201,8 @@ class Conversation:
         places = Aligner(index, folds, self._line.parents, self._positions).align(caller)
         talk = [message for message, _ in pairs]
         self._unmask(pairs, places)
-        reached = max((place.last for place in places if place is not None), default=BEGINNING)
+        reached = max((place.last for place in places if place is not None), default=otherwise)
+        self._takes_new = otherwise != BEGINNING and not any(places)
         end = max((at for at, place in enumerate(places) if place is not None), default=-1) + 1
         line = self._positions if reached == self._line.head else line_to(reached, self._line.parents)
         edits = _edits(talk[:end], places, line)

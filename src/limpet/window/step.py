@@ -171,7 +171,7 @@ class StepRunner:
         return 0 < most <= self.conversation.tasks_since_compaction()
 
     def _note_attempt(self, state: State) -> None:
-        """After a compaction that could not be made: one that only tasks asked for waits for the next task."""
+        """After a compaction that could not be made: if tasks asked for it, the next one waits for another task."""
         if state.tasks_due:
             self.conversation.tasks_tried = self.conversation.tasks_ended()
             if not (state.warned and state.answered) and state.used * 100 < state.limit * self.rules.full_percent:
@@ -318,7 +318,7 @@ class StepRunner:
         )
 
     def compact(self) -> Compacted:
-        """Fold the old messages because somebody asked for it, however full the window is."""
+        """Fold the old messages on request, however full the window is."""
         self._read_stable()
         before = self.estimate()
         attempt = self._attempts(before)

@@ -202,7 +202,7 @@ def _newest(ctx: Context, first: int, limit: int) -> list[Entry]:
 
 
 def copy_to(ctx: Context, session: str) -> None:
-    """Give a new session the messages and folds of this one as they are, whoever wrote them: it goes on from here."""
+    """Give a new session the messages and folds of this one as they are, with their origins: it goes on from here."""
     originals = _newest(ctx, 0, limits.MESSAGES_READ)
     originals = originals[: _settled([message_of(entry) for entry in originals])]
     if not originals:

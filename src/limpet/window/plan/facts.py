@@ -359,10 +359,10 @@ ORDER = (
 CUED = (RULES, WISHES, OPEN, DECISIONS)
 BOTH_ENDS = (RULES, ASKS, WISHES, DETAILS, STATEMENTS)  # where there are too many: the first and the last ones
 SERIES = (ASKS, WISHES, DETAILS, STATEMENTS, FIGURES, NAMED, ANSWERS, REMARKS)  # where lines that count up are one
-# A sentence whose words stand together like that in several others tells little in any language: others come first.
+# A sentence whose words follow each other in several others too tells little in any language: others come first.
 SENTENCES = (RULES, DECISIONS, OPEN, FIGURES, WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS, REMARKS)
 WORN = (WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS, REMARKS)
-RARE = 2  # sentences at most that two words stand together in which tell something
+RARE = 2  # sentences at most in which two words follow each other that tell something
 REMARKS_PERCENT = 30  # of the budget that the model's other sentences get at most
 IN_A_ROW = (FILES, IDS)  # names, listed in one line
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])?\s*(?:\[[ xX]\])?\s*")
