@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 HEADING = "heading"  # "correction:"
 CHANGE = "change"  # "now", "switched to"
-BEFORE = "before"  # a contrast that stands before the old value: "not 14"
+BEFORE = "before"  # a contrast before the old value: "not 14"
 AFTER = "after"  # … after it: "14 の代わりに"
 BESIDE = "beside"  # … on either side: "no longer"
 ADDITION = "addition"  # "also": no correction
@@ -22,7 +22,7 @@ CUES: Mapping[str, Mapping[str, str]] = {
         BEFORE: "not, instead of, rather than, in place of, no longer, from, used to be, previously, "
         "formerly, replaces, replaced, and not",
         BESIDE: "no longer, any more, anymore, is gone, was dropped, deprecated",
-        ADDITION: "also, too, as well, in addition, additionally, besides, another",
+        ADDITION: "also, as well, in addition, additionally, besides, another",
         REASON: "because, since, after, due to, so that, as the, which",
     },
     "German": {
@@ -59,7 +59,8 @@ CUES: Mapping[str, Mapping[str, str]] = {
         CHANGE: "agora, a partir de agora, a partir de hoje, atualmente, mudou para, mudamos para, "
         "passou para, passou a, passamos a, migramos para, substituído por, substituída por, "
         "atualizado para, na verdade",
-        BEFORE: "não, já não, não mais, em vez de, em vez do, em vez da, ao invés de, no lugar de, e não, antes, anteriormente",
+        BEFORE: "não, já não, não mais, em vez de, em vez do, em vez da, ao invés de, no lugar de, e não, "
+        "antes, anteriormente",
         BESIDE: "já não, não mais, deixou de",
         ADDITION: "também, além disso, adicionalmente, outro, outra",
         REASON: "porque, pois, já que, desde que, após, devido a",

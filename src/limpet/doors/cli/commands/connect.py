@@ -25,7 +25,7 @@ DEFAULT_PROFILE = "core"
 PORT = 7438
 WORKERS_MAX = 64  # processes; more than any one machine has use for
 PROFILE = option(
-    "--profile", "NAME", "core (nine tools), coding (eleven) or full. [default: core]", default=DEFAULT_PROFILE
+    "--profile", "NAME", "core (ten tools), coding (twelve) or full. [default: core]", default=DEFAULT_PROFILE
 )
 LOG_JSON = flag("--log-json", "A line of JSON on standard error for every call.")
 TRACES = flag("--traces", "Send an OpenTelemetry span for every call (OTEL_… say where to).")
