@@ -377,8 +377,8 @@ def filler(count: int) -> Iterator[str]:
     """Notes of a large project."""
     chosen = random.Random(SEED + 3)
     for number in range(count):
-        words = chosen.sample(WORDS, 7)
-        yield f"The {words[0]} {words[1]} of ticket {number} {words[2]} the {words[3]} {words[4]}: {words[5]} {words[6]}"
+        a, b, c, d, e, f, g = chosen.sample(WORDS, 7)
+        yield f"The {a} {b} of ticket {number} {c} the {d} {e}: {f} {g}"
 
 
 def by_language(pairs: Sequence[Pair]) -> dict[str, int]:

@@ -309,7 +309,6 @@ bad_anchor = BadInput.says(
     "the anchor {place!r} cannot be used: {why}. Nothing was changed; give path:line or path:first-last of a file "
     "inside the project, a commit, or a URL."
 )
-no_memory = NotFound.says("there is no memory {key!r}. search_memory finds the keys that exist.")
 no_note_or_memory = NotFound.says(
     "there is no note or memory {id!r}. Nothing was changed; give the id of a note or the key of a memory."
 )

@@ -458,8 +458,9 @@ def test_words_that_begin_with_a_dash_and_a_space_are_text() -> None:
         {"session": "- s"},
         {"content": "- [ ] casts", "expected_version": None},
     )
-    assert read("note", "add", "-", "--tag=-x", "--tag", "--y") == ({}, {"content": "-", "tags": ("-x", "--y")})
-    assert read("note", "add", "--", "--json") == ({}, {"content": "--json", "tags": ()})
+    rest = {"replaces": None, "expires": None, "anchors": ()}
+    assert read("note", "add", "-", "--tag=-x", "--tag", "--y") == ({}, {"content": "-", "tags": ("-x", "--y"), **rest})
+    assert read("note", "add", "--", "--json") == ({}, {"content": "--json", "tags": (), **rest})
     wrapped = read("wrap", "--name", "n", "--", "npx", "-y", "--", "z")
     assert wrapped is not None
     assert "('npx', '-y', '--', 'z')" in str(wrapped)

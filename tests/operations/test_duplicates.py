@@ -48,7 +48,7 @@ def test_memory_names_the_other_key_and_lines_that_stand_there_already(hold: Lim
     def write(key: str, content: str, mode: str = "replace") -> dict[str, Any]:
         return hold.call("write_memory", {"key": key, "content": content, "mode": mode})
 
-    assert write("release", TEXT).keys() == {"status", "key", "mode", "bytes_written"}
+    assert write("release", TEXT).keys() == {"status", "key", "mode", "bytes_written", "version"}
     assert "duplicate_of" not in write("release", TEXT), "an entry is no duplicate of itself"
     assert write("parser", TEXT)["duplicate_of"] == "release"
     assert write("casts", TEXT.replace("7", "8"))["similar_to"] in ("release", "parser")
@@ -59,9 +59,9 @@ def test_memory_names_the_other_key_and_lines_that_stand_there_already(hold: Lim
 
 
 @pytest.mark.parametrize("text", ["a b c", "ok", "日本語のメモ", "!!!", "x" * 4_000, "0123456789abcdef" * 200])
-def test_any_text_may_be_written_twice(hold: Limpet, text: str) -> None:
+def test_any_text_may_be_written_by_two_sessions(hold: Limpet, text: str) -> None:
     first = add(hold, text)
-    again = add(hold, text)
+    again = hold.call("add_note", {"content": text}, session="another")
     assert again["total_notes"] == 2
     assert again.get("duplicate_of", first["note_id"]) == first["note_id"]
 
@@ -81,4 +81,4 @@ def test_it_can_be_switched_off(store_url: str, clock: Clock) -> None:
         assert add(hold, TEXT).keys() == {"note_id", "total_notes", "total_tags"}
         hold.call("write_memory", {"key": "log", "content": TEXT})
         answer = hold.call("write_memory", {"key": "log", "content": TEXT, "mode": "append"})
-        assert answer.keys() == {"status", "key", "mode", "bytes_written"}
+        assert answer.keys() == {"status", "key", "mode", "bytes_written", "version"}

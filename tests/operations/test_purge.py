@@ -189,3 +189,60 @@ def test_a_summary_of_what_is_purged_goes_with_it(hold: Limpet) -> None:
     again = hold.store.entries.read(hold.scope, FOLD, fold.key)
     assert again is not None
     assert (again.content, again.extra) == (fold.content, fold.extra)
+
+
+def test_purge_undo_and_purge_again_find_the_same(hold: Limpet) -> None:
+    write(hold, "agent/mcp", "walnut", "a")
+    write(hold, "agent/sandbox", "quince", "b")
+    before = entries(hold)
+    for narrowed in ({"origin": "agent/sandbox"}, {"origin": "agent", "session": "b"}):
+        first = purge(hold, **narrowed)
+        hold.undo()
+        assert entries(hold) == before, "with their origins"
+        again = purge(hold, **narrowed)
+        assert again["counts"] == first["counts"]
+        hold.undo()
+        assert entries(hold) == before
+
+
+def purge_one(hold: Limpet, id: str, **more: Any) -> dict[str, Any]:
+    return hold.call("purge", {"id": id, **more}, by="person/cli")
+
+
+def test_one_entry_goes_and_comes_back_or_goes_for_ever(hold: Limpet) -> None:
+    id = hold.call("add_note", {"content": "a note with walnut"})["note_id"]
+    hold.call("update_note", {"id": id, "content": "a note with hazelnut"})
+    hold.call("write_memory", {"key": "nuts", "content": "memory with walnut"})
+    assert purge_one(hold, id, dry_run=True)["counts"] == {"note": 1}
+    assert purge_one(hold, id)["counts"] == {"note": 1}
+    assert found(hold, "hazelnut") == set()
+    hold.undo()
+    assert found(hold, "hazelnut") == {("note", id)}
+    gone = purge_one(hold, id, forever=True)
+    assert gone["erased"] >= 2
+    texts = "\n".join(hold.export_lines())
+    assert "hazelnut" not in texts
+    assert "a note with walnut" not in texts
+    assert "memory with walnut" in texts
+    assert purge_one(hold, "nuts")["counts"] == {"memory": 1}
+    with pytest.raises(errors.NotFound, match="there is no entry 'nuts'"):
+        purge_one(hold, "nuts")
+
+
+def test_one_version_goes_out_of_history(hold: Limpet) -> None:
+    for text in ("a password is walnut", "nothing of the kind", "nothing at all"):
+        hold.call("write_memory", {"key": "k", "content": text})
+    for problem, arguments in (
+        ("is the current one", {"version": 3, "forever": True}),
+        ("cannot be undone", {"version": 1}),
+        ("has no version 9", {"version": 9, "forever": True}),
+    ):
+        with pytest.raises(errors.LimpetError, match=problem):
+            purge_one(hold, "k", **arguments)
+    assert purge_one(hold, "k", version=1, dry_run=True)["counts"] == {"memory": 1}
+    assert purge_one(hold, "k", version=1, forever=True)["erased"] == 1
+    texts = "\n".join(hold.export_lines())
+    assert "walnut" not in texts
+    assert "nothing of the kind" in texts
+    with pytest.raises(errors.BadInput, match="either origin, or id"):
+        hold.call("purge", {}, by="person/cli")

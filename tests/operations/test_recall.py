@@ -84,7 +84,8 @@ def test_the_same_thought_is_shown_once_and_the_older_wording_is_named(hold: Lim
     notes = hold.session("one").notes
     first = notes.add("The staging database lives on port 5433 of the blue host and is wiped every night at two").id
     clock.pass_by()
-    again = notes.add("The staging database lives on port 5433 of the blue host and is wiped every night at two").id
+    others = hold.session("two").notes
+    again = others.add("The staging database lives on port 5433 of the blue host and is wiped every night at two").id
     clock.pass_by()
     newer = notes.add("The staging database lives on port 5434 of the blue host and is wiped every night at two").id
     (hit,) = hold.recall("where does the staging database live?").hits

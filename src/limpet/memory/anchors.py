@@ -35,7 +35,7 @@ _LINES = re.compile(r"(.+?)(?::(\d{1,9})(?:-(\d{1,9}))?)?", re.DOTALL)
 Reader = Callable[[str], str | None]
 
 
-class Lines(NamedTuple):
+class CitedLines(NamedTuple):
     """A place in a file of the project. Without numbers it is the whole file."""
 
     path: str
@@ -86,7 +86,7 @@ def _cited(ctx: Context, place: str) -> Anchor:
     return Anchor(str(lines), digest_of(quoted), ctx.now)
 
 
-def _parsed(ctx: Context, place: str) -> Lines:
+def _parsed(ctx: Context, place: str) -> CitedLines:
     matched = _LINES.fullmatch(place.removeprefix(ROOT))
     if matched is None or "\0" in place:
         raise errors.bad_anchor(place, "it is empty")
@@ -100,7 +100,7 @@ def _parsed(ctx: Context, place: str) -> Lines:
     if not os.path.isdir(home):
         raise errors.bad_anchor(place, "this server has no folder of the project")
     first = int(matched[2] or 0)
-    return Lines(path.replace(os.sep, "/"), first, int(matched[3] or first))
+    return CitedLines(path.replace(os.sep, "/"), first, int(matched[3] or first))
 
 
 def _read_once(root: str, path: str, place: str) -> str:
@@ -177,20 +177,20 @@ def decision_source(entry: Entry, read: Reader | None) -> Look | None:
     if read is None:
         return None
     doc = scan(entry.content)  # one block of the journal's file
-    seen = []
+    looked = []
     for item in entries.decision(doc, doc.headings[0], len(entry.content)).evidence if doc.headings else ():
         if item.ref is not None and item.quote:
             verdict = judge_quote(item.quote, item.ref, read(item.ref.path))
-            seen.append(Look(verdict.state, str(verdict.ref._replace(rooted=False)), entry.created_at))
-    return worst(seen)
+            looked.append(Look(verdict.state, str(verdict.ref._replace(rooted=False)), entry.created_at))
+    return worst(looked)
 
 
-def worst(seen: Sequence[Look]) -> Look | None:
+def worst(looked: Sequence[Look]) -> Look | None:
     """The look that speaks for an entry: what is gone or has drifted comes before what is fresh."""
-    return min(seen, key=lambda item: STATES.index(item.state), default=None)
+    return min(looked, key=lambda item: STATES.index(item.state), default=None)
 
 
-def judge(digest: str, lines: Lines, text: str | None) -> tuple[str, Lines]:
+def judge(digest: str, lines: CitedLines, text: str | None) -> tuple[str, CitedLines]:
     """Whether lines still say what they said, and where they are now. Line ends and blanks before them do not count."""
     if text is None:
         return GONE, lines
@@ -206,7 +206,7 @@ def judge(digest: str, lines: Lines, text: str | None) -> tuple[str, Lines]:
     places = sorted((at for at in starts if 0 <= at <= len(every) - size), key=lambda at: abs(at + 1 - first))
     for at in places[: limits.ANCHOR_PLACES_COMPARED]:
         if digest_of(every[at : at + size]) == digest:
-            return MOVED, Lines(lines.path, at + 1, at + size)
+            return MOVED, CitedLines(lines.path, at + 1, at + size)
     return DRIFTED, lines
 
 
@@ -227,12 +227,12 @@ def _check(line: str) -> str:
     return f"{zlib.crc32(line.rstrip().encode('utf-8', 'surrogateescape')):x}"
 
 
-def _stored(place: str) -> Lines:
+def _stored(place: str) -> CitedLines:
     matched = _LINES.fullmatch(place)
     if matched is None:
-        return Lines(place)
+        return CitedLines(place)
     first = int(matched[2] or 0)
-    return Lines(matched[1], first, int(matched[3] or first))
+    return CitedLines(matched[1], first, int(matched[3] or first))
 
 
 # --- labels -----------------------------------------------------------------------------------------------------------

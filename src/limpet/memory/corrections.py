@@ -3,7 +3,7 @@
 Two texts are laid beside each other, word by word. A correction shares the subject and differs in one place, the value;
 two texts that differ in two places ("staging … 16", "production … 14") are about two things. The words of correction
 are those of twelve languages. They come in classes: a heading ("correction:"), a change ("now", "switched to"), and a
-contrast, beside which the old value stands ("not 14", "14 की जगह"). A word of addition ("also") speaks against.
+contrast, with the old value beside it ("not 14", "14 की जगह"). A word of addition ("also") speaks against.
 
 Nothing is hidden by this: the answer to a write names what it seems to correct, and the writer decides.
 """
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import pairwise
 
 from limpet import limits, prompts
 from limpet.catalogue.ids import short_id
@@ -26,8 +27,8 @@ from limpet.store import Listing, Words
 from limpet.text import words as analyse
 from limpet.text.safe import as_name
 
-MARK = "\0change"  # stands in a text where a word of change was
-NEAR = 3  # words beside a contrast among which the old value stands
+MARK = "\0change"  # in a text, in place of a word of change
+NEAR = 3  # words beside a contrast among which the old value is
 SENTENCE_WORDS = 60  # of a sentence that is compared; longer ones are no plain facts
 SENTENCES = 12  # of a text that are compared
 SUBJECT = 0.6  # of what is not the value that both must share
@@ -45,7 +46,7 @@ class _Reading(NamedTuple):
     terms: tuple[str, ...]  # without cues; MARK where one of change was
     weights: Mapping[str, float]
     cues: frozenset[str]
-    contrasted: frozenset[int]  # places of terms beside a contrast, where an old value stands
+    contrasted: frozenset[int]  # places of terms beside a contrast, where an old value may be
     beside: frozenset[int]  # places before a contrast that may also follow the old value
     contrasts: frozenset[int]  # places of the words of a contrast among the terms
     reason_at: int  # from which term on a reason follows
@@ -112,9 +113,9 @@ def _read(sentence: str) -> _Reading:
             at += 1
             continue
         cues |= kinds
-        kept = 0 if kinds & {HEADING, ADDITION} else 1 if CHANGE in kinds else length
+        length_kept = 0 if kinds & {HEADING, ADDITION} else 1 if CHANGE in kinds else length
         if kinds & {BEFORE, BESIDE}:
-            contrasted.update(range(len(terms) + kept, len(terms) + kept + NEAR))
+            contrasted.update(range(len(terms) + length_kept, len(terms) + length_kept + NEAR))
         if AFTER in kinds:
             contrasted.update(range(max(0, len(terms) - NEAR), len(terms)))
         if BESIDE in kinds:
@@ -122,7 +123,7 @@ def _read(sentence: str) -> _Reading:
         if CHANGE in kinds:
             terms.append(MARK)
         elif not kinds & {HEADING, ADDITION}:
-            # "no", "from" and "since" are words like others unless the old value stands beside them.
+            # "no", "from" and "since" are words like others unless the old value is beside them.
             if kinds & {BEFORE, AFTER, BESIDE}:
                 contrasts.update(range(len(terms), len(terms) + length))
             if REASON in kinds and terms:
@@ -190,6 +191,8 @@ def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float) ->
     dropped = contrast | new.contrasts if contrast else frozenset()
     terms = tuple(term for at, term in enumerate(new.terms) if at not in dropped)
     difference = _compare(terms if sure else terms[: new.reason_at], new.weights, old)
+    if CHANGE in new.cues and _said_differently(new, old):
+        return True
     if not difference.changed or not _same_subject(difference, shared_key):
         return False
     if sure:
@@ -199,6 +202,17 @@ def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float) ->
     return plain and not difference.first and (figures or not difference.shared_figures)
 
 
+def _said_differently(new: _Reading, old: _Reading) -> bool:
+    """Whether the newer text names all that the older does, in another order, with another value after its word of
+    change: "we switched to X to build …"."""
+    ahead = [term for term in old.terms if old.weights.get(term, 0.0) >= STRONG]
+    behind = [term for term in new.terms if new.weights.get(term, 0.0) >= STRONG]
+    lost = [term for term in ahead if term not in behind]
+    values = {after for mark, after in pairwise(new.terms) if mark == MARK and after not in old.weights}
+    gained = {term for term in behind if term not in old.weights}
+    return len(lost) == 1 and lost[0] == ahead[-1] and len(ahead) > len(lost) + 1 and gained == values != set()
+
+
 def _same_subject(difference: _Difference, shared_key: float) -> bool:
     shared = difference.shared + shared_key
     rest = difference.total - difference.lost + shared_key
@@ -206,7 +220,7 @@ def _same_subject(difference: _Difference, shared_key: float) -> bool:
 
 
 def _old_value(new: _Reading, old: _Reading) -> frozenset[int]:
-    """Where the newer text names a value of the older beside a contrast. Without that the new value takes its place."""
+    """Where the newer text names a value of the older beside a contrast."""
     for places in (new.contrasted, new.beside):
         named = {at for at in places if at < len(new.terms) and old.weights.get(new.terms[at], 0.0) >= STRONG}
         if named:
@@ -319,9 +333,9 @@ def proposal_text(ctx: Context, corrected: EntryName | None, replaced: EntryName
 # --- the newer before the older ---------------------------------------------------------------------------------------
 
 
-def supersedes(newer: str, older: str, asked: frozenset[str] = frozenset()) -> bool:
-    """Whether the newer of two texts says something else about the same. `asked` are terms of a question: who asks for
-    the older value itself wants that text."""
+def supersedes(newer: str, older: str, in_question: frozenset[str] = frozenset()) -> bool:
+    """Whether the newer of two texts says something else about the same. `in_question` are terms of a question: who
+    asks for the older value itself wants that text."""
     if max(len(newer), len(older)) > limits.NOTE_MAX_CHARS or newer == older:
         return False
     if corrects(newer, older):
@@ -331,7 +345,7 @@ def supersedes(newer: str, older: str, asked: frozenset[str] = frozenset()) -> b
     if ADDITION in new.cues or not new.terms or not old.terms:
         return False
     difference = _compare(new.terms, new.weights, old)
-    if difference.removed & asked or difference.first:
+    if difference.removed & in_question or difference.first:
         return False
     same = difference.slots == 1 and difference.changed and difference.added <= ASIDE
     return same and difference.shared >= PLAIN * difference.total
@@ -345,7 +359,7 @@ def newest_first(entries: Sequence[Entry], query: str = "") -> list[Entry]:
 
 def in_order(texts: Sequence[tuple[str, int]], query: str = "") -> list[int]:
     """The order of texts with their times, by index: as they are, but the newer of two about the same goes first."""
-    asked = frozenset(map(_term, _tokens(query)))
+    in_question = frozenset(map(_term, _tokens(query)))
     bags = [frozenset(map(_term, _tokens(text[: limits.NOTE_MAX_CHARS]))) for text, _ in texts]
     order = list(range(len(texts)))
     for place in range(1, len(order)):
@@ -355,7 +369,7 @@ def in_order(texts: Sequence[tuple[str, int]], query: str = "") -> list[int]:
             for at in range(place)
             if texts[order[at]][1] < texts[newer][1]
             and 2 * len(bags[order[at]] & bags[newer]) >= len(bags[order[at]])
-            and supersedes(texts[newer][0], texts[order[at]][0], asked)
+            and supersedes(texts[newer][0], texts[order[at]][0], in_question)
         )
         if (first := next(above, None)) is not None:
             order.insert(first, order.pop(place))

@@ -105,9 +105,9 @@ def displaced(ctx: Context, before: Sequence[Entry], written: Entry, replaced: E
     # A token has at least one byte, so what has few bytes fits.
     if sum(len(entry.content.encode()) + len(entry.key) + 8 for entry in (*others, written)) < most:
         return ()
-    shown, shown_now = _chosen(ctx, before, most).keys, _chosen(ctx, [written, *others], most).keys
-    out = set(shown) - set(shown_now) - {key for _, key in filter(None, gone)}
-    return tuple(key for key in shown if key in out)
+    before_keys, after_keys = _chosen(ctx, before, most).keys, _chosen(ctx, [written, *others], most).keys
+    out = set(before_keys) - set(after_keys) - {key for _, key in filter(None, gone)}
+    return tuple(key for key in before_keys if key in out)
 
 
 def _assembled(parts: list[str], left_out: list[str], unread: int) -> str:

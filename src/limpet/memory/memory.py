@@ -48,6 +48,7 @@ RESERVED = {
 }
 LOG_ADVICE = "The activity log is written by Limpet whenever memory is written. Choose another key."
 SCRATCH_HEADING = "## Scratchpad of the present task"
+KEYS_ADVICE = "search_memory finds the keys that exist."
 CANDIDATES = 200  # entries with the query verbatim that are put in order
 
 
@@ -134,8 +135,10 @@ def _holds(before: Entry | None, text: str, mode: str, new: Validity) -> Validit
     a new text under the key has nothing of the one before."""
     if before is None or (mode != "append" and before.content != text):
         return new
-    kept = Validity.of(before.extra)
-    return Validity(new.replaces or kept.replaces, None, new.expires_at or kept.expires_at, new.anchors or kept.anchors)
+    previous = Validity.of(before.extra)
+    return Validity(
+        new.replaces or previous.replaces, None, new.expires_at or previous.expires_at, new.anchors or previous.anchors
+    )
 
 
 def delete_memory(ctx: Context, key: str) -> DeletedMemory:
@@ -144,7 +147,7 @@ def delete_memory(ctx: Context, key: str) -> DeletedMemory:
 
     def decide(before: Entry | None) -> Delete:
         if before is None:
-            raise errors.no_memory(name)
+            raise errors.no_entry("memory", name, KEYS_ADVICE)
         return DELETE
 
     change = ctx.store.entries.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("delete_memory"))
@@ -200,7 +203,7 @@ def read_memory(ctx: Context, key: str) -> Memory:
         return activity_log(ctx, log[1])
     entry = ctx.store.entries.read(ctx.scope, MEMORY, name)
     if entry is None:
-        raise errors.no_memory(name)
+        raise errors.no_entry("memory", name, KEYS_ADVICE)
     uses.opened(ctx, entry)
     return as_memory(entry)
 
@@ -211,7 +214,7 @@ def pin_memory(ctx: Context, key: str, pinned: bool = True) -> Memory:
 
     def decide(before: Entry | None) -> Draft:
         if before is None:
-            raise errors.no_memory(name)
+            raise errors.no_entry("memory", name, KEYS_ADVICE)
         if pinned and not trusted(before.origin):
             rule = f"its text came from {before.origin}, and such text is never pinned; say it in your words first"
             raise errors.bad_name("key", name, rule)

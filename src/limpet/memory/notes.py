@@ -118,7 +118,7 @@ def _same_note(ctx: Context, duplicate: Twin | None, text: str, tags: tuple[str,
     if duplicate is None or not duplicate.exact:
         return None
     entry = ctx.store.entries.read(ctx.scope, NOTE, duplicate.key)
-    if entry is None or entry.session != ctx.session or entry.content != text or entry.done:
+    if entry is None or entry.session != ctx.session or entry.done or entry.content != ctx.masked(text):
         return None
     own = Validity.of(entry.extra)
     same = set(map(fold, entry.tags)) == set(map(fold, tags)) and own.expires_at == holds.expires_at

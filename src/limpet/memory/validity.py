@@ -30,7 +30,7 @@ CHAIN_MOST = 100  # successors that are followed to see a circle
 
 
 def expiry(text: str, now: int) -> int | None:
-    """When something expires: an age from now on, or a day or time to come. "never" is None."""
+    """When something expires: an age from now on, or a day or time to come; None if it does not."""
     value = text.strip()
     if value == NEVER:
         return None

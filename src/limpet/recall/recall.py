@@ -240,7 +240,10 @@ def search(ctx: Context, query: Question, which: Filter) -> list[Match]:
 
 
 def newest_first(matches: list[Match], query: Question) -> list[Match]:
-    """Of two notes or memories about the same, the newer comes first: a correction outranks what it corrects."""
+    """Of two notes or memories about the same, the newer comes first: a correction outranks what it corrects. A
+    question about a time is about what was true then."""
+    if query.when != question.When():
+        return matches
     facts = [at for at, match in enumerate(matches[:FACTS_ORDERED]) if match.document.kind in (NOTE, MEMORY)]
     texts = [(matches[at].text, matches[at].document.updated_at) for at in facts]
     order = corrections.in_order(texts, " ".join(query.words))

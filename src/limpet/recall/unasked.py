@@ -31,7 +31,7 @@ from limpet.text.safe import as_data, as_name
 
 KINDS = (MEMORY, NOTE, JOURNAL)
 HEADING = "From earlier work in this project, recalled for this prompt (what is said in the conversation comes first):"
-SHOWN = "shown in "  # before the session's name: the use that is counted
+USE_PREFIX = "shown in "  # before the session's name: the use that is counted
 POOL = 30  # texts that are looked at closely
 PROMPT_CHARS = 1_200  # of a prompt; what is pasted behind it is no subject
 TEXT_WORDS = 40  # of a text, in which its subject is named
@@ -83,15 +83,15 @@ def unasked(ctx: Context, prompt: str, context: str = "") -> Unasked:
     return _fitted(chosen)
 
 
-def record_shown(ctx: Context, shown: Unasked) -> None:
-    """Remember what this session was shown. A store that cannot be written keeps nobody from reading."""
+def record_shown(ctx: Context, answer: Unasked) -> None:
+    """Remember what this session was shown. A store that cannot be written does not keep a session from reading."""
     with suppress(*errors.UNWRITABLE):
-        for entry in shown.entries:
-            ctx.store.calls.record_use(ctx.scope, entry.kind, entry.key, f"{SHOWN}{ctx.session}", ctx.now)
+        for entry in answer.entries:
+            ctx.store.calls.record_use(ctx.scope, entry.kind, entry.key, f"{USE_PREFIX}{ctx.session}", ctx.now)
 
 
 def _was_shown(ctx: Context, entry: Entry) -> bool:
-    own = f"{SHOWN}{ctx.session}"
+    own = f"{USE_PREFIX}{ctx.session}"
     by_session = entry.session == ctx.session  # what it wrote itself, it knows
     return by_session or any(use.what == own for use in ctx.store.calls.uses(ctx.scope, entry.kind, entry.key))
 
@@ -99,15 +99,15 @@ def _was_shown(ctx: Context, entry: Entry) -> bool:
 def _holds(ctx: Context, entry: Entry) -> bool:
     """Whether its source, if it cites one, still says so."""
     read = anchors.reader(ctx.root) if os.path.isdir(ctx.root) else None
-    seen = anchors.worst(anchors.looks(ctx, Validity.of(entry.extra).anchors, read))
+    look = anchors.worst(anchors.looks(ctx, Validity.of(entry.extra).anchors, read))
     if entry.kind == JOURNAL:
-        seen = anchors.decision_source(entry, read)
-    return seen is None or seen.holds
+        look = anchors.decision_source(entry, read)
+    return look is None or look.holds
 
 
 def _fitted(entries: Sequence[Entry]) -> Unasked:
     """The entries as lines within the budget."""
-    lines, shown = [HEADING], []
+    lines, chosen = [HEADING], []
     room = limits.UNASKED_TOKENS - tokens.count(HEADING)
     for entry in entries:
         text, cut = tokens.cut(" ".join(entry.content.split()), limits.UNASKED_ENTRY_TOKENS)
@@ -116,8 +116,8 @@ def _fitted(entries: Sequence[Entry]) -> Unasked:
         if cost <= room:
             room -= cost
             lines.append(line)
-            shown.append(entry)
-    return Unasked("\n".join(lines), tuple(shown)) if shown else SILENCE
+            chosen.append(entry)
+    return Unasked("\n".join(lines), tuple(chosen)) if chosen else SILENCE
 
 
 # --- what fits --------------------------------------------------------------------------------------------------------
@@ -158,10 +158,10 @@ def _rarities(query: Question, candidates: Candidates) -> list[float]:
 
 def _fit(entry: Entry, doc: int, candidates: Candidates, rarities: Sequence[float], spelled: set[str]) -> Fit:
     shared = [at for at, places in enumerate(candidates.positions) if doc in places and rarities[at] > 0]
-    rarity, known = sum(rarities[at] for at in shared), sum(rarities)
+    rarity, of_all = sum(rarities[at] for at in shared), sum(rarities)
     text = f"{entry.key}\n{entry.content}" if entry.kind == MEMORY else entry.content
     folded = analyse.fold(text)
     own = {word for word in analyse.whole_words(folded)[:TEXT_WORDS] if word not in STOP}
     share = len(shared) / max(1, min(len(own), TEXT_WORDS))
     identifier = any(name in folded for name in spelled)
-    return Fit(entry, rarity, share, rarity / known if known else 0.0, len(shared), identifier)
+    return Fit(entry, rarity, share, rarity / of_all if of_all else 0.0, len(shared), identifier)

@@ -110,11 +110,11 @@ class _Walk:
         if entry.done or self.look is None:
             return ""
         cited = Validity.of(entry.extra).anchors
-        seen = anchors.worst(anchors.looks(self.ctx, cited, self.look)) if cited else None
-        seen = anchors.decision_source(entry, self.look) if entry.kind == JOURNAL else seen
-        if seen is None or seen.holds:
+        look = anchors.worst(anchors.looks(self.ctx, cited, self.look)) if cited else None
+        look = anchors.decision_source(entry, self.look) if entry.kind == JOURNAL else look
+        if look is None or look.holds:
             return ""
-        return f"was true at {iso(seen.at)[:10]}: {seen.place} {'is gone' if seen.state == GONE else 'has changed'}"
+        return f"was true at {iso(look.at)[:10]}: {look.place} {'is gone' if look.state == GONE else 'has changed'}"
 
     def used(self, limit: int) -> tuple[Used, ...]:
         """Notes and memory by how often they were used, the most used first."""

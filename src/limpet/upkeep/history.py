@@ -68,8 +68,8 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
         return _as_it_was(event)
 
     stamp = ctx.stamp("undo", {"of": event.seq})._replace(masking=VERBATIM)
-    if other := _other_half(ctx, event):
-        return _unreplace(ctx, event, other)
+    if half := _other_half(ctx, event):
+        return _unreplace(ctx, event, half)
     change = ctx.store.entries.edit(ctx.scope, event.kind, event.key, decide, stamp)
     return Undone(event, change.seq)
 
@@ -79,20 +79,20 @@ def _other_half(ctx: Context, event: Event) -> Event | None:
     if "replaces" not in event.detail:
         return None
     replaced = event.detail["replaces"] == [event.kind, event.key]
-    other = ctx.store.entries.event(ctx.scope, event.seq - 1 if replaced else event.seq + 1)
-    return other if other is not None and other.detail == event.detail and other.at == event.at else None
+    half = ctx.store.entries.event(ctx.scope, event.seq - 1 if replaced else event.seq + 1)
+    return half if half is not None and half.detail == event.detail and half.at == event.at else None
 
 
-def _unreplace(ctx: Context, event: Event, other: Event) -> Undone:
+def _unreplace(ctx: Context, event: Event, half: Event) -> Undone:
     """Undo both halves of a correction, or neither: the old text holds again, and the new one is gone."""
-    halves = sorted((event, other), key=lambda half: half.seq)
+    halves = sorted((event, half), key=lambda change: change.seq)
     stamp = ctx.stamp("undo", {"of": halves[0].seq, "with": halves[1].seq})._replace(masking=VERBATIM)
 
-    def back(half: Event) -> Decide:
+    def back(change: Event) -> Decide:
         def decide(now: Entry | None) -> Draft | Delete:
-            if _state(now) != _state(half.after):
-                raise errors.changed_since(half.seq, half.kind, half.key)
-            return _as_it_was(half)
+            if _state(now) != _state(change.after):
+                raise errors.changed_since(change.seq, change.kind, change.key)
+            return _as_it_was(change)
 
         return decide
 

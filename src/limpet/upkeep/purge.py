@@ -294,8 +294,8 @@ def _maker(ctx: Context, sought: Origin, entry: Entry, before_seq: int | None = 
     events = ctx.store.entries.events(ctx.scope, EventQuery(entry.kind, entry.key, before_seq=before_seq, limit=MAKERS))
     restored: str | None = None  # a text that an undo brought back was made earlier
     for event in events:
-        made = event.before is None or event.after is None or event.before.content != event.after.content
-        if not made or (restored is not None and (event.after is None or event.after.content != restored)):
+        changed = event.before is None or event.after is None or event.before.content != event.after.content
+        if not changed or (restored is not None and (event.after is None or event.after.content != restored)):
             continue
         if event.operation != "undo" or event.after is None:
             return event

@@ -66,7 +66,7 @@ class Window:
         self._request_size = 0  # of the tool definitions too
         self._ratio = 1.0
         self._input: StepInput | None = None  # of the last request
-        self._asked = ""  # the last prompt, and what was recalled for it
+        self._prompt = ""  # the last prompt, and what was recalled for it
         self._recalled = ""
 
     def next(
@@ -116,10 +116,10 @@ class Window:
 
     def _recalled_for(self, ctx: Context, talk: Sequence[Message], stable: StableSections) -> str:
         """What clearly fits the last prompt. It stays until the next one, so that the bytes of a request stay too."""
-        if talk and talk[-1].role == USER and (asked := talk[-1].text()) != self._asked:
-            shown = unasked.unasked(ctx, asked, f"{stable.first}\n{stable.memory}")
-            self._asked, self._recalled = asked, shown.text
-            unasked.record_shown(ctx, shown)
+        if talk and talk[-1].role == USER and (prompt := talk[-1].text()) != self._prompt:
+            recalled = unasked.unasked(ctx, prompt, f"{stable.first}\n{stable.memory}")
+            self._prompt, self._recalled = prompt, recalled.text
+            unasked.record_shown(ctx, recalled)
         return self._recalled
 
     def sent(self, used: int | None = None) -> None:

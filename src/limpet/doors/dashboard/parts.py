@@ -232,7 +232,7 @@ def heading(title: Child, *beside: Child, sub: Child = None) -> Html:
 
 def validity(view: View, holds: Validity) -> Html:
     """Whether a note or memory still holds: what replaced it, when it expires, and its source as it is now."""
-    seen = anchors.looks(view.context(), holds.anchors) if holds.anchors else ()
+    looks = anchors.looks(view.context(), holds.anchors) if holds.anchors else ()
     by = holds.replaced_by
     expiry = None
     if holds.expires_at is not None:
@@ -246,7 +246,7 @@ def validity(view: View, holds: Validity) -> Html:
         if holds.replaces
         else None,
         expiry,
-        [el("span", state(look.state), " ", el("code", look.place), " ", anchors.label(look)) for look in seen],
+        [el("span", state(look.state), " ", el("code", look.place), " ", anchors.label(look)) for look in looks],
     )
 
 

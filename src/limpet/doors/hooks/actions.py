@@ -174,10 +174,10 @@ def recall_unasked(hook: Hook) -> Outcome:
     ctx = opened(hook)
     if hook.event.subagent or not hook.event.client.passes_context or not ctx.bounds.recall.unasked:
         return Outcome()
-    shown = unasked.unasked(ctx, a_text(hook.event.payload.get("prompt")))
-    if not shown.entries:
+    recalled = unasked.unasked(ctx, a_text(hook.event.payload.get("prompt")))
+    if not recalled.entries:
         return Outcome()
-    return Outcome(HookAnswer(shown.text), lambda: unasked.record_shown(ctx, shown))
+    return Outcome(HookAnswer(recalled.text), lambda: unasked.record_shown(ctx, recalled))
 
 
 def show_notepad(hook: Hook) -> Outcome:

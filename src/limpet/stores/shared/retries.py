@@ -15,7 +15,7 @@ from limpet.store import to_json
 from limpet.stores.shared.sql import IN_PROJECT, Sql
 
 # The statements of this module are built from constants; every value is a parameter.
-KNOWN = f"SELECT call, seqs, total, tags FROM retries WHERE {IN_PROJECT} AND key = ? AND at >= ?"  # noqa: S608
+FIRST_CALL = f"SELECT call, seqs, total, tags FROM retries WHERE {IN_PROJECT} AND key = ? AND at >= ?"  # noqa: S608
 FORGET_KEY = f"DELETE FROM retries WHERE {IN_PROJECT} AND key = ?"  # noqa: S608
 REMEMBER = "INSERT INTO retries (tenant, project, key, call, at, seqs, total, tags) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 FORGET_OLD = f"DELETE FROM retries WHERE {IN_PROJECT} AND at < ?"  # noqa: S608
@@ -37,10 +37,10 @@ def first_call(sql: Sql, scope: Scope, stamp: Stamp) -> FirstCall | None:
     """The first call with the key of this one, if it is known. Conflict when that was another call."""
     if stamp.retry is None:
         return None
-    known = sql.rows(KNOWN, (*scope, stamp.retry.key, stamp.now - limits.RETRY_MS))
-    if not known:
+    rows = sql.rows(FIRST_CALL, (*scope, stamp.retry.key, stamp.now - limits.RETRY_MS))
+    if not rows:
         return None
-    call, seqs, total, tags = known[0]
+    call, seqs, total, tags = rows[0]
     if call != stamp.retry.call:
         raise errors.key_used(stamp.retry.key)
     return FirstCall(tuple(json.loads(seqs)), Tally(total, tags))

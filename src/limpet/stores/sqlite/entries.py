@@ -234,12 +234,14 @@ class SqliteEntries:
         new = NewWords()
         committed = False
 
-        def work(con: Connection) -> tuple[Change, ...]:
+        def importing(con: Connection) -> tuple[Change, ...]:
             import_outputs(con, scope, incoming or ())
             return self._edit(con, scope, edits, stamp, new)
 
+        editing = partial(self._edit, scope=scope, edits=edits, stamp=stamp, new=new)
         try:
-            changes = self._db.write(work, repeatable=incoming is None)  # an import is read once
+            # An import is read once.
+            changes = self._db.write(editing) if incoming is None else self._db.write(importing, repeatable=False)
             committed = True
         finally:
             self._learn(new, committed)

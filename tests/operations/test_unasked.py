@@ -1,0 +1,91 @@
+"""Unasked recall: what clearly fits a prompt and still holds, within a budget, and mostly nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import limpet
+from limpet.api import Limpet
+from limpet.recall import unasked
+from limpet.settings import Bounds, RecallRules
+from limpet.text import tokens
+from limpet.window.messages import user
+from operations.conftest import DAY_MS, Clock, Opener
+
+FACT = "Migrations of the orders table need a lock timeout of five seconds"
+PROMPT = "Write a migration that adds an index to the orders table"
+
+
+def shown(hold: Limpet, prompt: str, session: str = "new") -> list[str]:
+    answer = unasked.unasked(hold.context(session), prompt)
+    unasked.record_shown(hold.context(session), answer)
+    return [entry.content for entry in answer.entries]
+
+
+@pytest.fixture
+def known(hold: Limpet) -> Limpet:
+    hold.session("old").notes.add(FACT)
+    hold.session("old").memory.write("staging-db", "The staging database password rotates on Fridays")
+    for number in range(40):
+        hold.session("old").notes.add(f"Ticket {number}: the page of the settings was slow and is better")
+    return hold
+
+
+def test_what_fits_is_shown_once_in_a_session(known: Limpet, opened: Opener) -> None:
+    assert shown(known, PROMPT) == [FACT]
+    assert shown(known, PROMPT) == []
+    assert shown(opened(), PROMPT) == [], "also in another process"
+    assert shown(known, PROMPT, "third") == [FACT]
+    assert shown(known, PROMPT, "old") == [], "whoever wrote it knows it"
+
+
+@pytest.mark.parametrize(
+    "prompt", ["continue", "yes, go on", "", "Add a dark mode toggle to the settings page", "Fix the typo in README.md"]
+)
+def test_silence_is_the_rule(known: Limpet, prompt: str) -> None:
+    assert shown(known, prompt) == []
+
+
+def test_what_no_longer_holds_is_not_shown(hold: Limpet, clock: Clock, tmp_path: Path) -> None:
+    notes = hold.session("old").notes
+    done = notes.add(FACT)
+    notes.update(done.id, done=True)
+    assert shown(hold, PROMPT) == []
+    notes.add(FACT.replace("five", "six"), expires="1d")
+    clock.pass_by(DAY_MS)
+    assert shown(hold, PROMPT) == []
+    (tmp_path / "orders.sql").write_text("SET lock_timeout = 7;\n")
+    notes.add(FACT.replace("five", "seven"), anchors=["orders.sql:1"])
+    assert shown(hold, PROMPT, "before") == [FACT.replace("five", "seven")]
+    (tmp_path / "orders.sql").write_text("SET lock_timeout = 8;\n")
+    assert shown(hold, PROMPT, "after") == []
+
+
+def test_text_from_outside_is_not_shown(hold: Limpet) -> None:
+    hold.call("add_note", {"content": FACT}, session="old", by="tool/web")
+    assert shown(hold, PROMPT) == []
+
+
+def test_it_keeps_to_three_entries_and_its_budget(hold: Limpet) -> None:
+    for number in range(6):
+        text = f"{FACT}, as the review of part {number} said: " + f"see {number} words more " * 60
+        hold.session("old").notes.add(text)
+    answer = unasked.unasked(hold.context("new"), PROMPT)
+    assert len(answer.entries) <= 3
+    assert tokens.count(answer.text) <= 200
+
+
+def test_the_window_has_it_until_the_next_prompt_and_one_setting_switches_it_off(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    with limpet.open(store, folder=str(tmp_path)) as hold:
+        hold.session("old").notes.add(FACT)
+        window = hold.session("new").window
+        talk = [user(PROMPT)]
+        assert FACT in window.next(talk, limit=50_000).messages[-1].text()
+        assert FACT in window.next(talk, limit=50_000).messages[-1].text(), "it stays for the same prompt"
+        talk = [*talk, user("Now fix the typo in the title")]
+        assert FACT not in window.next(talk, limit=50_000).messages[-1].text()
+        off = hold.context("another")._replace(bounds=Bounds(recall=RecallRules(unasked=False)))
+        assert unasked.unasked(off, PROMPT).entries == ()
