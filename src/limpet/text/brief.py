@@ -83,8 +83,8 @@ def _says_nothing(name: str, value: Any) -> bool:
 def _flat(entry: Any, now: int) -> str:
     if not isinstance(entry, Mapping):
         return _value(entry, now)
-    shown = ((name, member) for name, member in entry.items() if not _says_nothing(name, member))
-    return item((), "; ".join(f"{name}: {_value(member, now)}" for name, member in shown))
+    fields = ((name, member) for name, member in entry.items() if not _says_nothing(name, member))
+    return item((), "; ".join(f"{name}: {_value(member, now)}" for name, member in fields))
 
 
 def _value(value: Any, now: int) -> str:
