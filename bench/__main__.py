@@ -21,6 +21,7 @@ import apsw
 
 import limpet
 from bench import (
+    answers,
     corpus,
     dashboard,
     hooks,
@@ -74,6 +75,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "start": start.run,
     "hooks": hooks.run,
     "notes": notes.run,
+    "answers": answers.run,
     "recall": speed.run,
     "retrieval": quality.run,
     "stdio": stdio.run,

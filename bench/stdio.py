@@ -284,13 +284,12 @@ def _full(count: int) -> Path:
 
 def _use(server: Server, count: int) -> None:
     """Some of everything that touches many notes."""
-    here = {"session_id": SESSION}
     for kind in ("rare", "two", "tagged", "eight", "asked"):
         for question in corpus.questions(kind, count, 10):
             tags = {"tags": [question.tag]} if question.tag else {}
-            server.call("search_notes", {"query": question.text, **tags, **here})
+            server.call("search_notes", {"query": question.text, **tags})
     for note in corpus.notes(200):
-        server.call("add_note", {"content": note.content, "tags": note.tags, **here})
+        server.call("add_note", {"content": note.content, "tags": note.tags})
 
 
 def _weight(server: Server, goal: int | None) -> list[str]:

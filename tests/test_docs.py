@@ -18,7 +18,10 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 AGENTS = clients.every()
 # Each sentence that lists coding agents: the page, where the list is, and what `clients/` says.
-NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+NUMBERS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven"),
+    *("twelve", "thirteen", "fourteen", "fifteen"),
+)
 # Each sentence that says how many tools a profile has over MCP: the page, where the number is, and the profile.
 TOOL_COUNTS = (
     ("README.md", r"the default, `core`, is (\w+) tools", "core"),

@@ -16,7 +16,7 @@ from bench.peers.drive_limpet import fill
 from bench.peers.environment import installed, prepared, version_of
 from bench.peers.sides import InProcess, OverPipes, Peer, Side, Speaks
 from bench.stdio import Contestant
-from bench.stores import SESSION, open_ours
+from bench.stores import open_ours
 
 OURS, OURS_SERVED = "Limpet, library", "limpet mcp"
 CONTEXT_MODE = "1.0.131"  # later ones need Node 22.5
@@ -27,10 +27,9 @@ def library() -> Peer:
 
 
 def server() -> Peer:
-    here = {"session_id": SESSION}  # that of the texts the store is filled with
     speaks = Speaks(
-        lambda text: ("add_note", {"content": text, **here}),
-        lambda query: ("search_notes", {"query": query, "limit": 10, **here}),
+        lambda text: ("add_note", {"content": text}),
+        lambda query: ("search_notes", {"query": query, "limit": 10}),
     )
     contestant = stdio.ours()._replace(name=OURS_SERVED)
     return Peer(OURS_SERVED, lambda folder, below: Served(contestant, speaks, folder, below), server=True)

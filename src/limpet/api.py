@@ -64,12 +64,12 @@ def wall_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Answer(str):
+class ToolAnswer(str):
     """What one of Limpet's tools answers a model: short text, and in `values` the same as JSON for the program."""
 
     values: dict[str, Any]
 
-    def __new__(cls, text: str, values: dict[str, Any]) -> Answer:
+    def __new__(cls, text: str, values: dict[str, Any]) -> ToolAnswer:
         answer = super().__new__(cls, text)
         answer.values = values
         return answer
@@ -209,12 +209,12 @@ class Limpet:
         operation, masking = find(name), Masking(keep_secret)
         return operation.render(self.run(operation, arguments, session, by, masking), masking)
 
-    def answer(self, operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Answer:
+    def answer(self, operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> ToolAnswer:
         """Call an operation for a model, which reads the text."""
         masking = Masking()
         value = self.run(operation, arguments, session, by, masking)
         text = operation.render_text(self.context(session, by), value, masking)
-        return Answer(text, operation.render(value, masking))
+        return ToolAnswer(text, operation.render(value, masking))
 
     def do(self, function: Callable[Concatenate[Context, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call an operation by its function, outside of any session. Arguments are given by name."""
@@ -286,12 +286,12 @@ class Limpet:
     def tools(self, profile_name: str = "core", *, session: str | None = None, also: Sequence[str] = ()) -> list[Tool]:
         """Tools with JSON schemas and handlers, for a model's API. Handlers raise LimpetError with a text to show.
 
-        A handler returns an `Answer`, the short text for the model. `also` names operations to add to those of the
+        A handler returns a `ToolAnswer`, the short text for the model. `also` names operations to add to those of the
         profile.
         """
 
-        def handler(operation: Operation) -> Callable[[Mapping[str, Any]], Answer]:
-            def handle(arguments: Mapping[str, Any]) -> Answer:
+        def handler(operation: Operation) -> Callable[[Mapping[str, Any]], ToolAnswer]:
+            def handle(arguments: Mapping[str, Any]) -> ToolAnswer:
                 return self.answer(operation, arguments, session, "agent/tools")
 
             return handle

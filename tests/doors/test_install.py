@@ -98,6 +98,18 @@ def test_a_client_gets_us_once_and_is_given_back_as_it_was(
     assert (files(project), files(home)) == was
 
 
+@pytest.mark.parametrize("first", ["claude-code", "copilot"])
+def test_agents_that_read_the_same_file_share_the_entry_in_it(first: str, project: Path, home: Path) -> None:
+    (second,) = {"claude-code", "copilot"} - {first}
+    was = files(project), files(home)
+    run(project, "install", first)
+    run(project, "install", second)
+    run(project, "uninstall", first)
+    assert json.loads((project / ".mcp.json").read_text())["mcpServers"]["limpet"]["args"]
+    run(project, "uninstall", second)
+    assert (files(project), files(home)) == was
+
+
 @pytest.mark.parametrize("client", clients.names())
 def test_what_people_change_in_between_stays(client: str, project: Path, home: Path) -> None:
     prepare(project, client, "plain", "--user")

@@ -28,7 +28,7 @@ def test_one_line_for_each_note_and_one_for_the_count(hold: Limpet, clock: Clock
     clock.pass_by(3 * DAY_MS)
     read(hold, "add_note", content="Totals are\nin cents")
     clock.pass_by(5 * HOUR_MS)
-    lines = ["n3 5h Totals are", "  in cents", "n2 3d [parser, Casts] Casts need lookahead", "2 notes."]
+    lines = ["n3 5h Totals are", "  in cents", "n2 3d #parser #Casts Casts need lookahead", "2 notes."]
     assert read(hold, "list_notes").split("\n") == lines
     assert read(hold, "search_notes", query="casts") == f"{lines[2]}\n1 note."
     assert read(hold, "search_notes", query="quince") == "No note has these words."
@@ -84,7 +84,7 @@ def test_short_ids_outlive_the_process_deleting_undoing_and_an_import(opened: Op
 
 def noted(hold: Limpet) -> dict[str, str]:
     lines = [line for line in read(hold, "list_notes").split("\n") if re.match(r"n\d", line)]
-    return {line.split()[0]: re.sub(r"^\S+ \S+ (\(data\) )?", "", line) for line in lines}
+    return {line.split()[0]: re.sub(r"^\S+ (now )?(\(data\) )?", "", line) for line in lines}
 
 
 def test_a_note_that_an_import_names_like_a_short_id_is_refused(hold: Limpet, opened: Opener) -> None:
@@ -99,7 +99,8 @@ def test_recall_gives_a_line_a_hit(hold: Limpet, clock: Clock) -> None:
     hold.call("write_memory", {"key": "style", "content": "The parser is written without recursion"}, by="import/file")
     clock.pass_by(3 * DAY_MS)
     answer = read(hold, "recall", query="what does the parser need for casts")
-    assert "n2 2d [grammar] Casts break the parser: it needs two tokens of lookahead" in answer.split("\n")
+    assert "n2 #grammar Casts break the parser: it needs two tokens of lookahead" in answer.split("\n")
+    assert answer.endswith("\n2 hits, all 2d.")
     assert not re.search("«|score|why", answer)
 
 

@@ -115,7 +115,16 @@ JUNIT = (
         (GO_CODE, "code", ["type Thing struct", "func (t *Thing) Run() int"]),
         (MARKDOWN, "markdown", ["# Guide", "## Install", "## Use", "pip install thing"]),
         (HTML, "html", ["title: A & B", "# Welcome", "a rather long story", "https://example.org/paper"]),
-        (LOG, "log", ["from 2026-02-23 10:00:00 to 2026-02-23 10:09:59", "INFO 588", "ERROR 12", "×12 like ERROR worker 7:…557:"]),  # noqa: RUF001
+        (
+            LOG,
+            "log",
+            [
+                "from 2026-02-23 10:00:00 to 2026-02-23 10:09:59",
+                "INFO 588",
+                "ERROR 12",
+                "×12 like ERROR worker 7:…557:",
+            ],
+        ),  # noqa: RUF001
         (CSV, "table", ["500 rows, 3 columns", "city: Oslo 250, Rome 250", "id,city,size", "500,Oslo,"]),
         (TABLE, "table", ["30 rows, 2 columns", "size: 0 to 29", "| item29 | 29 |"]),
         (JSON_LINES, "json lines", ["300 rows", "kind: a 200, b 100", "at: 0 to 299"]),

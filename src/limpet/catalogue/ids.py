@@ -37,8 +37,7 @@ def full_id(ctx: Context, kind: str, id: str) -> str:
     if match is None or match[1].lower() != LETTERS.get(kind):
         return id
     event = ctx.store.entries.event(ctx.scope, int(match[2]))
-    made = event is not None and (event.kind, event.version) == (kind, 1)
-    return event.key if event is not None and made else id
+    return event.key if event is not None and (event.kind, event.version) == (kind, 1) else id
 
 
 def is_short(id: str) -> bool:

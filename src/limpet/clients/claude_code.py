@@ -58,9 +58,8 @@ class ClaudeCode(CodingAgent):
 
     def files(self, target: InstallTarget) -> dict[str, tuple[Edit, ...]]:
         config = target.path(".claude.json") if target.scope == "user" else target.path(".mcp.json")
-        server = {"type": "stdio", **target.server(), "alwaysLoad": True}
         return {
-            config: (target.entry(("mcpServers",), server),),
+            config: (target.entry(("mcpServers",), target.shared_server()),),
             target.path(".claude", "settings.json"): target.common_hooks(self.name, EVENTS),
         }
 

@@ -30,7 +30,7 @@ class Copilot(CodingAgent):
     passes_context = True
 
     home_folder = ".copilot"
-    advice = "Copilot CLI reads MCP servers from the home folder only: use --user for the tools."
+    advice = "Start copilot in the project and approve the server of limpet."
     project_guidance = ("AGENTS.md",)
     user_guidance = (".copilot", "copilot-instructions.md")
 
@@ -56,9 +56,12 @@ class Copilot(CodingAgent):
         text = json.dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
         folder = (".copilot", "hooks") if target.scope == "user" else (".github", "hooks")
         files: dict[str, tuple[Edit, ...]] = {target.path(*folder, "limpet.json"): (target.own_file(text),)}
+        # Without the tools, a result that a hook has replaced could not be read.
         if target.scope == "user":
             server = {"type": "local", **target.server(), "tools": ["*"]}
             files[target.path(".copilot", "mcp-config.json")] = (target.entry(("mcpServers",), server),)
+        else:
+            files[target.path(".mcp.json")] = (target.entry(("mcpServers",), target.shared_server()),)
         return files
 
     def write(self, event: HookEvent, answer: HookAnswer) -> Json:

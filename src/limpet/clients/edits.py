@@ -100,6 +100,10 @@ class InstallTarget(NamedTuple):
         """The same as one list. Where hooks give the handoff, the server leaves it out."""
         return [*self.command, *(SERVER_ARGUMENTS if hooks else SERVER_ARGUMENTS[:-1])]
 
+    def shared_server(self) -> dict[str, Any]:
+        """The same for a project's .mcp.json, which several agents read, so that one entry serves them all."""
+        return {"type": "stdio", **self.server(), "alwaysLoad": True}
+
     def prompt(self, name: str) -> str:
         return prompts.client(name)
 

@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Iterable
 from typing import Any
 
-from limpet import errors, prompts
+from limpet import clients, errors, prompts
 from limpet.clients.base import CodingAgent
 from limpet.clients.edits import (
     NAME,
@@ -85,6 +85,8 @@ def plan_uninstall(client: CodingAgent, target: InstallTarget, data: str) -> tup
         files = {**files, **extra}
     changes = []
     for path, edits in files.items():
+        if _others_need(client, target, path):
+            continue
         now = _read_inside(path, target)
         saved = record.get(path)
         if now is None:
@@ -95,6 +97,20 @@ def plan_uninstall(client: CodingAgent, target: InstallTarget, data: str) -> tup
             after = _taken_out(path, now, edits)
         changes.append(FileChange(path, now, after, edits))
     return tuple(changes)
+
+
+def _others_need(client: CodingAgent, target: InstallTarget, path: str) -> bool:
+    """Whether another agent that is installed here reads the same file."""
+    others = (other for other in clients.every() if other.name != client.name)
+    for files in (other.files(target) for other in others):
+        if path in files and all(_is_in_place(place, edits, target) for place, edits in files.items()):
+            return True
+    return False
+
+
+def _is_in_place(path: str, edits: tuple[Edit, ...], target: InstallTarget) -> bool:
+    before = _read_inside(path, target)
+    return before == _edited(path, before, edits)
 
 
 def apply_install(changes: Iterable[FileChange], data: str) -> None:

@@ -337,14 +337,16 @@ def search_json(value: NoteMatches) -> Json:
     return answer
 
 
-def note_lines(ctx: Context, notes: Sequence[Note]) -> list[str]:
+def note_lines(ctx: Context, notes: Sequence[Note]) -> tuple[list[str], str]:
+    """A line per note, and what is the same of all, for the closing line."""
     ids = short_ids(ctx, NOTE, (note.id for note in notes))
-    return [_note_line(ctx, ids[note.id], note) for note in notes]
+    ages, of_all = brief.ages((epoch_ms(note.updated_at) for note in notes), ctx.now)
+    lines = [_note_line(ids[note.id], age, note, ctx.now) for note, age in zip(notes, ages, strict=True)]
+    return lines, of_all
 
 
-def _note_line(ctx: Context, id: str, note: Note) -> str:
-    age = brief.ago(epoch_ms(note.updated_at), ctx.now)
-    state = validity.state_of(note.validity, ctx.now) or ("done" if note.done else "")
+def _note_line(id: str, age: str, note: Note, now: int) -> str:
+    state = validity.state_of(note.validity, now) or ("done" if note.done else "")
     head = (id, age, state, brief.tagged(note.tags))
     return brief.item(head, note.content, note.origin)
 
@@ -357,7 +359,8 @@ def written_text(ctx: Context, value: WrittenNote) -> str:
 
 
 def updated_text(ctx: Context, value: WrittenNote) -> str:
-    return brief.lines(note_lines(ctx, (value.note,)), f"Changed; {_totals(value)}.")
+    lines, _ = note_lines(ctx, (value.note,))
+    return brief.lines(lines, f"Changed; {_totals(value)}.")
 
 
 def deleted_text(ctx: Context, value: WrittenNote) -> str:
@@ -369,23 +372,24 @@ def _totals(value: WrittenNote) -> str:
 
 
 def search_text(ctx: Context, value: NoteMatches) -> str:
-    parts = note_lines(ctx, value.notes)
+    lines, of_all = note_lines(ctx, (*value.notes, *value.related))
     if value.related:
-        parts += ["related:", *note_lines(ctx, value.related)]
+        lines.insert(len(value.notes), "related:")
     count = min(value.total, limits.NOTES_COUNTED)
     closing = f"{brief.counted(count, 'note')}{' or more' if value.total > limits.NOTES_COUNTED else ''}"
     if not count:
         closing = "No note has these words" if value.query.strip() else "No notes"
     if value.left_out:
         closing += f", {value.left_out:,} not shown: narrow the query or raise limit"
-    return brief.lines(parts, f"{closing}.")
+    return brief.lines(lines, f"{closing}{of_all}.")
 
 
 def list_text(ctx: Context, value: NoteList) -> str:
     closing = brief.counted(len(value.notes) + value.left_out, "note") if value.notes else "No notes"
     if value.left_out:
         closing += f", {value.left_out:,} not shown: raise limit"
-    return brief.lines(note_lines(ctx, value.notes), f"{closing}.")
+    lines, of_all = note_lines(ctx, value.notes)
+    return brief.lines(lines, f"{closing}{of_all}.")
 
 
 def tags_text(_ctx: Context, value: Tags) -> str:

@@ -370,7 +370,7 @@ class Surface:
         if not self._knows_session(params, client):
             others = sessions.ANY
         elif own is None and not self._hold.has_named_session:
-            others = sessions.MADE  # by the hooks of an agent that does not tell its servers the session
+            others = sessions.BY_PROGRAMS  # hooks of an agent that does not tell its servers the session
         else:
             others = sessions.NONE
         sessions.check_named(ctx, name, others)

@@ -476,22 +476,23 @@ def recalled_json(value: Recalled) -> Json:
 _STATES = ("done", "used", "replaced", "expired")  # of a hit; that it is pinned tells a model nothing
 
 
-def hit_lines(ctx: Context, hits: Sequence[Hit]) -> list[str]:
+def hit_lines(ctx: Context, hits: Sequence[Hit]) -> tuple[list[str], str]:
+    """A line per hit, and what is the same of all, for the closing line."""
     kinds = {hit.kind for hit in hits}
     ids = {
         kind: short_ids(ctx, kind, [key for hit in hits if hit.kind == kind for key in (hit.key, *hit.replaces)])
         for kind in kinds
     }
-    return [_hit_line(ctx, ids[hit.kind], hit) for hit in hits]
+    ages, of_all = brief.ages((hit.updated_at for hit in hits), ctx.now)
+    return [_hit_line(ctx, ids[hit.kind], age, hit) for hit, age in zip(hits, ages, strict=True)], of_all
 
 
-def _hit_line(ctx: Context, ids: Mapping[str, str], hit: Hit) -> str:
+def _hit_line(ctx: Context, ids: Mapping[str, str], age: str, hit: Hit) -> str:
     name = ids[hit.key] if hit.kind in LETTERS else _hit_name(ctx, hit)
     place = f"line {hit.line}" if not hit.whole and hit.line > 1 else ""
     older = f"replaces {', '.join(ids[key] for key in hit.replaces)}" if hit.replaces else ""
     state = hit.state if hit.state in _STATES else ""
     origin = hit.origin if hit.trust != "data" else TOOL
-    age = brief.ago(hit.updated_at, ctx.now)
     source = anchors.label(hit.source)
     return brief.item((name, age, state, place, older, brief.tagged(hit.tags), source), hit.plain, origin)
 
@@ -506,12 +507,13 @@ def _hit_name(ctx: Context, hit: Hit) -> str:
 
 
 def recalled_text(ctx: Context, value: Recalled) -> str:
-    closing = f"{brief.counted(len(value.hits), 'hit')}" if value.hits else "Nothing was found"
+    lines, of_all = hit_lines(ctx, value.hits)
+    closing = f"{brief.counted(len(value.hits), 'hit')}{of_all}" if value.hits else "Nothing was found"
     if value.left_out:
         closing += f", {value.left_out:,} weaker left out"
     if value.waiting:
         closing += f"; {brief.counted(value.waiting, 'output')} not searched: {WAITING}"
-    return brief.lines(hit_lines(ctx, value.hits), f"{closing.rstrip('.')}. {value.hint}".rstrip())
+    return brief.lines(lines, f"{closing.rstrip('.')}. {value.hint}".rstrip())
 
 
 # --- snippets ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from limpet.session import notepad
 from limpet.session.records import SessionRecord
 from limpet.store import Listing
 
-NONE, MADE, ANY = "none", "made", "any"  # which sessions besides its own a client may name
+NONE, BY_PROGRAMS, ANY = "none", "by programs", "any"  # which sessions besides its own a client may name
 MACHINE_CHARS, MACHINE_DIGITS = 16, 3  # of ids such as UUIDs, at least; what a model makes up is shorter, or words
 
 
@@ -98,14 +98,14 @@ def _no_session(id: str) -> errors.NotFound:
 
 def check_named(ctx: Context, id: str, others: str) -> None:
     """Refuse a call that names a session which is neither that of its client (`ctx`) nor began in it. `others` says
-    which more it may name: MADE by programs, or ANY that exists.
+    which more it may name: those made BY_PROGRAMS, or ANY that exists.
 
     Hooks name the session of their agent, or of a new sub-agent, before its first write: an id that a program made and
     that nothing is stored under yet.
     """
     entry = ctx.store.entries.read(ctx.scope, SESSION, session_name(id))
-    made = len(id) >= MACHINE_CHARS and sum(map(str.isdigit, id)) >= MACHINE_DIGITS
-    if made and (entry is None or others == MADE):
+    by_program = len(id) >= MACHINE_CHARS and sum(map(str.isdigit, id)) >= MACHINE_DIGITS
+    if by_program and (entry is None or others == BY_PROGRAMS):
         return
     if entry is not None and (others == ANY or _descends(ctx, entry)):
         return

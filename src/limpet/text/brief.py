@@ -45,8 +45,16 @@ def item(head: Iterable[str], text: str, origin: str = "agent") -> str:
 
 
 def tagged(tags: Iterable[str]) -> str:
-    names = ", ".join(tags)
-    return f"[{names}]" if names else ""
+    """Tags as #word, which costs a model the least; one of several words in quotation marks."""
+    return " ".join(f"#{tag}" if " " not in tag else f'#"{tag}"' for tag in tags)
+
+
+def ages(times: Iterable[int], now: int) -> tuple[list[str], str]:
+    """The age of each line, and for the closing line the age of all where it is the same."""
+    each = [ago(at, now) for at in times]
+    if len(each) > 1 and len(set(each)) == 1:
+        return [""] * len(each), f", all {each[0]}"
+    return each, ""
 
 
 def lines(items: Iterable[str], closing: str = "") -> str:
@@ -75,8 +83,8 @@ def _says_nothing(name: str, value: Any) -> bool:
 def _flat(entry: Any, now: int) -> str:
     if not isinstance(entry, Mapping):
         return _value(entry, now)
-    shown = ((name, member) for name, member in entry.items() if not _says_nothing(name, member))
-    return item((), "; ".join(f"{name}: {_value(member, now)}" for name, member in shown))
+    fields = ((name, member) for name, member in entry.items() if not _says_nothing(name, member))
+    return item((), "; ".join(f"{name}: {_value(member, now)}" for name, member in fields))
 
 
 def _value(value: Any, now: int) -> str:
