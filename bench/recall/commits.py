@@ -1,7 +1,7 @@
 """A set per git repository: commits are asked for by their subjects, and the texts are their diffs.
 
-`python -m bench.recall --commits path/to/repository …`. Numbers of pull requests are taken out of the subjects, since no
-diff holds them. Repositories are split by their order: the first, third … to tune with, the others to report.
+`python -m bench.recall --commits path/to/repository …`. Numbers of pull requests are taken out of the subjects, since
+no diff holds them. Repositories are split by their order: the first, third … to tune with, the others to report.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import json
 import random
 import re
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,8 @@ def _order(first: list[Unit], second: list[Unit], often: Counter[str]) -> Query:
     chosen = list({unit.id: unit for unit in (*first[:2], second[-1])}.values())
     topics = []
     for unit in chosen:
-        words = [word for word in re.findall(r"[a-z]+", unit.text.lower())]
-        pairs = [(a, b) for a, b in zip(words, words[1:], strict=False) if _telling(a) and _telling(b)]
+        words = re.findall(r"[a-z]+", unit.text.lower())
+        pairs = [(a, b) for a, b in pairwise(words) if _telling(a) and _telling(b)]
         if pairs:
             topics.append(" ".join(min(pairs, key=lambda pair: (often[pair[0]] + often[pair[1]], pair))))
     if len(topics) < len(chosen):

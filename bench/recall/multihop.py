@@ -1,4 +1,4 @@
-"""Questions over documents that need two of them: `--multihop path/to/repository` of texts in reStructuredText or Markdown.
+"""Questions that need two documents: `--multihop path/to/repository` with texts in reStructuredText or Markdown.
 
 The texts are sections. A name (an identifier, or a capitalised word inside a sentence) that stands in a few sections
 links two of them. A question holds words of the sentence that names it in the first section, without the name, and two

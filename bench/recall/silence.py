@@ -1,7 +1,7 @@
-"""Is recall silent where nothing fits? Twelve sets with 25 questions that have an answer and 25 that have none, of each.
+"""Is recall silent where nothing fits? Twelve sets, each with 25 questions that have an answer and 25 that have none.
 
 Conversations of LoCoMo are asked their own questions and those about other people; histories about what their user said
-and what another user said; documents for words of a sentence, 60 % of them, and for those of documents they do not hold.
+and what another user said; documents for words of a sentence, 60 % of them, and for those of documents not in them.
 `--silence` needs `--histories` and `--multihop` as well as LoCoMo. Even sets are to tune with, odd ones to report.
 """
 
@@ -95,7 +95,14 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def show(title: str, rows: list[tuple[str, Silence]]) -> None:
-    heads = ("part", "questions", "silent without an answer", "R@10 with one", "the same with more=true", "lost, points")
+    heads = (
+        "part",
+        "questions",
+        "silent without an answer",
+        "R@10 with one",
+        "the same with more=true",
+        "lost, points",
+    )
     lines = [
         [name, str(s.asked), f"{s.silent:.1%}", f"{s.kept:.3f}", f"{s.uncut:.3f}", f"{100 * (s.uncut - s.kept):.1f}"]
         for name, s in rows

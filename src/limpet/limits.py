@@ -195,5 +195,6 @@ RECALL_LIMIT_MAX = 50  # matches of recall at most
 RECALL_BUDGET_TOKENS = 1_200  # one answer of recall: ten snippets and their metadata
 RECALL_SNIPPET_WORDS = 60  # of one match: enough to see whether it is worth reading
 RECALL_POOL = 80  # candidates of one question; more find next to nothing and cost time
-RECALL_COMMON = 1_200  # positions of a word that are followed, some 0.3 ms; a more common word says little
+RECALL_COMMON = 400  # texts of a word that are followed, some 0.1 ms; a more common word is looked up beside rarer ones
+RECALL_FOLLOWED = 4_000  # texts of more common words that are followed where the index is small: some 2 ms together
 VECTORS_CATCH_UP = 5_000  # texts that one recall may embed before it answers: one to five seconds, once

@@ -86,13 +86,29 @@ def test_the_same_thought_is_shown_once_and_the_older_wording_is_named(hold: Lim
     clock.pass_by()
     again = notes.add("The staging database lives on port 5433 of the blue host and is wiped every night at two").id
     clock.pass_by()
-    newer = notes.add("The staging database lives on port 5434 of the blue host and is wiped every night at two").id
+    newer = notes.add(
+        "The staging database still lives on port 5433 of the blue host and is wiped every night at two"
+    ).id
     (hit,) = hold.recall("where does the staging database live?").hits
     assert hit.key == newer
     assert set(hit.replaces) == {first, again}
     notes.delete(newer)
     (hit,) = hold.recall("where does the staging database live?").hits
     assert (hit.key, hit.same, hit.replaces) == (again, (first,), ())
+
+
+def test_of_similar_reports_the_one_that_was_asked_for_is_shown(hold: Limpet, clock: Clock) -> None:
+    """Reports of one form that differ in a number and an outcome are different texts, and the number decides."""
+    notes = hold.session("one").notes
+    ids = {}
+    for number in range(4700, 4720):
+        end = "failed: disk full" if number == 4711 else "passed"
+        ids[number] = notes.add(f"Backup job {number} of the customer database to the second site {end}").id
+        clock.pass_by()
+    hits = hold.recall("how did backup job 4711 end?").hits
+    assert hits[0].key == ids[4711]
+    assert "failed" in hits[0].snippet
+    assert not any(hit.replaces or hit.same for hit in hits)
 
 
 def test_a_long_text_is_shown_by_the_part_that_answers(hold: Limpet) -> None:

@@ -238,9 +238,9 @@ ROWS = (
         params=(Param("query", required=True), Param("kinds", "strings"), _TAGS, Param("session"), Param("since"),
             Param("until"), Param("key_prefix"), Param("include_done", "boolean"),
             Param("limit", "integer", low=1, high=limits.RECALL_LIMIT_MAX, clamp=True),
-            Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST)),
+            Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST), Param("more", "boolean")),
         result={"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?",
-            "not_searched": "object?", "hint": "string?"},
+            "nothing_fits": "string?", "not_searched": "object?", "hint": "string?"},
         level=READ, profiles=CODING, guidance="recall", commands=("recall",), in_session=False, with_window=True),
     # --- tasks --------------------------------------------------------------------------------------------------------
     Operation("begin_task", "session.tasks:begin_task", "catalogue.operation:fields_json",

@@ -137,6 +137,8 @@ class Question(NamedTuple):
     asks_when: bool
     first_person: bool
     key_words: bool  # a few words to look up rather than a question
+    names: frozenset[int] = frozenset()  # of the words, those that name somebody or something: a text must hold them
+    times: frozenset[int] = frozenset()  # of the words, those that say when
 
 
 def read(text: str, now: int) -> Question:
@@ -154,15 +156,36 @@ def read(text: str, now: int) -> Question:
             numbers[stem] = len(words)
             words.append(word)
     asking = "?" in head or (bool(plain) and plain[0] in _ASKING)
+    when = _times(folded, plain, now)
+    times = frozenset(at for at, word in enumerate(words) if any(when) and _says_when(word))
     return Question(
         tuple(words),
         _pairs(plain, numbers),
         _literals(head, plain),
-        _times(folded, plain, now),
+        when,
         _WHEN.match(head) is not None,
         not _FIRST_PERSON.isdisjoint(plain),
         not asking and len(words) <= FEW_WORDS,
+        frozenset(numbers[stem] for stem in analyse.terms(_names(head)) if stem in numbers) - times,
+        times,
     )
+
+
+def _says_when(word: str) -> bool:
+    return word in _MONTH or word in _UNIT_DAYS or _DAY.fullmatch(word) is not None or _YEAR.fullmatch(word) is not None
+
+
+def _names(head: str) -> list[str]:
+    """The words, folded, that are written like a name or an identifier. A sentence begins with a capital anyway."""
+    tokens = head.split()[: 4 * MOST_WORDS]
+    named: list[str] = []
+    for before, token in pairwise([".", *tokens]):
+        bare = token.strip(_ENDS)
+        inside = before[-1] not in ".?!:" and bare[:1].isupper()
+        if bare and (inside or any(map(str.isdigit, bare)) or "_" in bare or analyse.subwords(bare)):
+            named += analyse.whole_words(analyse.fold(re.sub(r"['\u2019]s$", "", bare)))
+    # Where most words have a capital, as in a title, it says nothing.
+    return named if 2 * len(named) <= len(tokens) or len(tokens) < FEW_WORDS else []
 
 
 def _pairs(plain: list[str], numbers: dict[str, int]) -> tuple[tuple[int, int], ...]:
