@@ -46,6 +46,40 @@ def test_every_kind_is_found_by_a_plain_question(laden: Limpet) -> None:
         assert hits[0].kind == kind, query
 
 
+def test_what_the_last_session_left_is_found_though_it_does_not_say_so(laden: Limpet) -> None:
+    for options in ({}, {"kinds": ["handoffs"]}):
+        hits = laden.recall("where did the last session stop", **options).hits
+        assert [hit.kind for hit in hits][:1] == ["handoff"]
+        assert hits[0].why == ("the newest of its kind",)
+        assert "half ported" in hits[0].snippet
+    assert [hit.kind for hit in laden.recall("what is the plan now?", kinds=["scratchpads"]).hits] == ["scratchpad"]
+    assert laden.recall("where did the last session stop", kinds=["memory"]).hits == ()
+
+
+def test_a_question_that_nothing_fits_gets_no_hits_but_what_is_nearest(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    for number in range(30):
+        notes.add(f"The scheduler of host number {number} was restarted after the release of the parser")
+    query = "which scheduler does Marianne run for greenhouse irrigation valves"
+    answer = hold.recall(query)
+    assert answer.hits == ()
+    assert answer.nearest.startswith("note note_")
+    assert "scheduler" in answer.nearest
+    assert "\n" not in answer.nearest
+    assert answer.left_out > 0
+    assert len(hold.recall(query, more=True).hits) > 1
+    assert hold.recall("which scheduler was restarted after the release").hits
+
+
+def test_an_identifier_of_the_question_beats_any_similarity(hold: Limpet, clock: Clock) -> None:
+    notes = hold.session("one").notes
+    exact = notes.add("parse_flags moved").id
+    for number in range(20):
+        clock.pass_by()
+        notes.add(f"Which flags are parsed where, and how flags of a parse move {number}: parse all flags, move flags")
+    assert keys(hold, "where were flags moved to, parse_flags?")[0] == exact
+
+
 def test_filters_narrow_what_may_be_found(laden: Limpet, clock: Clock) -> None:
     assert {hit.kind for hit in laden.recall("scheduler").hits} == {"notepad", "handoff"}
     assert {hit.kind for hit in laden.recall("scheduler", kinds=["handoffs"]).hits} == {"handoff"}

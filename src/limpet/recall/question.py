@@ -110,6 +110,9 @@ _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 
 _WHEN = re.compile(
     r"\s*(?:when|since when|what (?:year|month|date|day|time)|which (?:year|month|day)|how long)\b", re.I
 )
+_LAST_SESSION = re.compile(
+    r"\b(?:last|previous|earlier) session\b|\bleft off\b|\bhand-?off\b|\bwhere did (?:we|i|it) (?:stop|leave)\b"
+)
 _QUOTED = re.compile(r"[\"“`]([^\"”`\n]{3,80})[\"”`]")
 _ENDS = "'\"`“”\u2018\u2019.,;:?!()[]{}<>"
 _TERM_ENDS = _ENDS + "\u2013\u2014"
@@ -139,6 +142,7 @@ class Question(NamedTuple):
     key_words: bool  # a few words to look up rather than a question
     names: frozenset[int] = frozenset()  # of the words, those that name somebody or something: a text must hold them
     times: frozenset[int] = frozenset()  # of the words, those that say when
+    last_session: bool = False  # asks what the last session left
 
 
 def read(text: str, now: int) -> Question:
@@ -168,6 +172,7 @@ def read(text: str, now: int) -> Question:
         not asking and len(words) <= FEW_WORDS,
         frozenset(numbers[stem] for stem in analyse.terms(_names(head)) if stem in numbers) - times,
         times,
+        _LAST_SESSION.search(folded) is not None,
     )
 
 

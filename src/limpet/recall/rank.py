@@ -60,6 +60,7 @@ NOMINATED = 40  # candidates by embedding alone
 # The share of the question that a text must hold for an answer: a turn, one of a history, a document with an embedding
 # and without. Below it the best texts are wrong more often than right.
 FITS_TURN, FITS_HISTORY, FITS, FITS_WORDS = 0.4, 0.15, 0.4, 0.25
+NEAR_FITS, NEAR_FITS_MORE = 0.25, 0.045  # a text fits by its embedding alone from here; more for each e-fold of texts
 NAME_ABSENT = 0.5  # what a text covers of a question, where no text holds a name in it
 USERS = frozenset(("user", "human", "me"))
 ROLES = USERS | {"assistant", "ai", "bot", "agent", "model", "system", "tool", "gpt", "chatgpt", "claude"}
@@ -583,6 +584,9 @@ class _Pool:
 
     def _fits(self, doc: int, covered: float, near: float) -> bool:
         """Whether a text holds enough of the question: of its words, or of what it is about."""
+        # Among many texts some embedding is near to any question.
+        if near >= NEAR_FITS + NEAR_FITS_MORE * log(max(1, self.candidates.total)):
+            return True
         if doc in self.turns:
             return covered >= FITS_TURN
         if self.says.get(doc):  # what the user wants is asked for in other words

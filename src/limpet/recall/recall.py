@@ -38,7 +38,7 @@ from limpet.recall.duplicates import first_of_each
 from limpet.recall.question import Question
 from limpet.recall.rank import Linked, Scored
 from limpet.record import NamedTuple
-from limpet.store import CandidateQuery, Candidates, Document
+from limpet.store import CandidateQuery, Candidates, Document, Listing
 from limpet.text import tokens
 from limpet.text import words as analyse
 from limpet.text.words import fold
@@ -63,7 +63,9 @@ SNIPPET_MIN_WORDS = 8
 BY_MEANING = ("about", "like words")  # the parts of a score that come from embeddings
 FIT_AMONG = 10  # matches of which one must fit, or the answer is that nothing does
 NEAREST_WORDS = 16
-WEAK = 0.2  # matches that score less than this share of the best are left out
+STANDING = (HANDOFF, NOTEPAD, SCRATCHPAD, TASK, PIN)  # kinds of which there are few, so that the newest may be meant
+NEWEST_SHOWN, NEWEST_SCORE = 3, 30.0  # of these; a score that few matches by words have
+WEAK = 0.1  # matches that score less than this share of the best are left out
 DAY_MS = 86_400_000
 WAITING = "They wait to be indexed, so what is not found may stand in them; the next recall indexes more of them."
 NOTHING_FITS = "No text holds enough of what was asked; more=true shows the weak matches."
@@ -121,6 +123,7 @@ class Filter(NamedTuple):
     prefix: str
     include_done: bool
     besides: frozenset[str] = frozenset()  # keys that are left out
+    narrow: bool = False  # whether kinds were named
 
     @property
     def outputs(self) -> bool:
@@ -206,13 +209,39 @@ def _filter(
         None if until is None else moment_of("until", until, ctx.now),
         key_prefix,
         include_done,
+        narrow=bool(kinds),
     )
 
 
 def search(ctx: Context, query: Question, which: Filter) -> list[Match]:
     """All sources together, the best first."""
     matches = [*_entries(ctx, query, which), *_outputs(ctx, query, which)]
+    if not matches or query.last_session:
+        matches += _newest(ctx, query, which, {match.document.key for match in matches})
     return sorted(matches, key=lambda match: (-match.scored.score, -match.document.updated_at, match.document.key))
+
+
+def _newest(ctx: Context, query: Question, which: Filter, besides: set[str]) -> list[Match]:
+    """The newest handoff for a question about the last session, and of kinds that were asked for by name what there
+    is: a handoff seldom says that it is one."""
+    kinds = tuple(kind for kind in which.kinds if kind in STANDING) if which.narrow else ()
+    kinds = kinds or (tuple({HANDOFF}.intersection(which.kinds)) if query.last_session else ())
+    if not kinds:
+        return []
+    page = ctx.store.entries.list(ctx.scope, Listing(kinds, include_done=True, limit=NEWEST_SHOWN))
+    matches = []
+    for place, entry in enumerate(page.entries):
+        document = _document(entry)
+        if entry.key not in besides and which.wants(document):
+            scored = Scored(0, NEWEST_SCORE - place, {"newest": NEWEST_SCORE - place}, 0)
+            matches.append(Match(document, scored, entry.content, (), entry))
+    return matches
+
+
+def _document(entry: Entry) -> Document:
+    flags = entry.done, entry.pinned, entry.origin, entry.created_at, entry.updated_at
+    size = len(entry.content.encode())
+    return Document(0, entry.kind, entry.key, entry.session, entry.content[:48], size, entry.tags, *flags)
 
 
 def _candidate_query(
@@ -371,7 +400,8 @@ def _hit(group: list[Match], best: float, words: int) -> Hit:
     document, parts = newest.document, group[0].scored.parts
     cut = snippet(newest.text, newest.words, newest.scored.at, words)
     about = parts.get("about", 0) > 0 and not parts.get("words")
-    why = [f"words: {', '.join(newest.words)}"] if newest.words else ["about the same" if about else "beside a hit"]
+    plain = "about the same" if about else "beside a hit" if "newest" not in parts else "the newest of its kind"
+    why = [f"words: {', '.join(newest.words)}"] if newest.words else [plain]
     why += [f"named in a hit: {group[0].led_by}"] if group[0].led_by else []
     why += [reason for name, reason in _REASONS.items() if parts.get(name, 0) > 0 and name != "pinned"]
     state = (

@@ -140,7 +140,8 @@ def tsvector(terms: list[str]) -> str:
 
 def missing(text: str, indexed: Iterable[str]) -> set[str]:
     """Words of a text that are not in its index. Words inside identifiers are not required: older schemas lack them."""
-    return _fitting(analyse.terms(analyse.short_words(analyse.fold(text)))).keys() - set(indexed)
+    marks = {analyse.LONG, analyse.LONG_HEX}  # of which there are newer ones
+    return _fitting(analyse.terms(analyse.short_words(analyse.fold(text)))).keys() - set(indexed) - marks
 
 
 def _fitting(terms: list[str]) -> dict[str, list[int]]:

@@ -13,7 +13,7 @@ from limpet.store import SOMEWHERE, CandidateQuery, Candidates, Document, Positi
 from limpet.stores.shared.sql import Row
 
 HEAD_CHARS = 48  # of a text, to see who speaks
-NEIGHBOURS_MOST = 40  # texts whose neighbours are candidates too, the most promising first
+NEIGHBOURS_MOST = 20  # texts whose neighbours are candidates too, the most promising first
 OTHERS_MOST = 6  # common words that are looked up beside a rarer one, the least common first
 LITERAL_CANDIDATES = 200  # texts that are compared character by character for one literal, newest first
 DOCUMENT = (  # columns of `entries e`
@@ -145,7 +145,7 @@ def collect(
     """Load the most promising texts until enough of them are accepted, then their neighbours."""
     positions, counts = words.positions, words.counts
     ordered = query.order(positions, counts, literals, {})
-    if size_of and len(ordered) > query.limit:
+    if size_of and query.limit < len(ordered) and total <= EXACT_TEXTS:
         wide = ordered[: WIDE * query.limit]
         sizes = size_of(wide)
         known = [_within(of_word, sizes) for of_word in positions]
