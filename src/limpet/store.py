@@ -128,13 +128,15 @@ class CandidateQuery(NamedTuple):
     words: tuple[str, ...]  # folded; words with the same stem count as the same word
     literals: tuple[str, ...]  # folded strings that may occur anywhere, also inside words
     order: Callable[
-        [Sequence[Positions], Sequence[int], Sequence[Positions]], Sequence[int]
-    ]  # word positions, counts, literals
+        [Sequence[Positions], Sequence[int], Sequence[Positions], Mapping[int, int]], Sequence[int]
+    ]  # word positions, counts, literals, sizes of texts in bytes; without sizes all texts count as equally long
     accepts: Callable[[Document], bool]
     neighbours: Callable[[Document], int]  # how many texts before and after a match are candidates too
     limit: int  # candidates
-    common_above: int  # a word with more occurrences than this is not followed everywhere
+    common_above: int  # a word in more texts than this is not followed everywhere, unless the budget allows it
     nominated: tuple[int, ...] = ()  # candidates even without a matching word
+    budget: int = 0  # texts of more common words that are followed all the same, the rarest words first
+    rare_only: bool = False  # common words are left out
 
 
 class Candidates(NamedTuple):

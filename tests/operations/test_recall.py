@@ -46,6 +46,40 @@ def test_every_kind_is_found_by_a_plain_question(laden: Limpet) -> None:
         assert hits[0].kind == kind, query
 
 
+def test_what_the_last_session_left_is_found_though_it_does_not_say_so(laden: Limpet) -> None:
+    for options in ({}, {"kinds": ["handoffs"]}):
+        hits = laden.recall("where did the last session stop", **options).hits
+        assert [hit.kind for hit in hits][:1] == ["handoff"]
+        assert hits[0].why == ("the newest of its kind",)
+        assert "half ported" in hits[0].snippet
+    assert [hit.kind for hit in laden.recall("what is the plan now?", kinds=["scratchpads"]).hits] == ["scratchpad"]
+    assert laden.recall("where did the last session stop", kinds=["memory"]).hits == ()
+
+
+def test_a_question_that_nothing_fits_gets_no_hits_but_what_is_nearest(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    for number in range(30):
+        notes.add(f"The scheduler of host number {number} was restarted after the release of the parser")
+    query = "which scheduler does Marianne run for greenhouse irrigation valves"
+    answer = hold.recall(query)
+    assert answer.hits == ()
+    assert answer.nearest.startswith("note note_")
+    assert "scheduler" in answer.nearest
+    assert "\n" not in answer.nearest
+    assert answer.left_out > 0
+    assert len(hold.recall(query, more=True).hits) > 1
+    assert hold.recall("which scheduler was restarted after the release").hits
+
+
+def test_an_identifier_of_the_question_beats_any_similarity(hold: Limpet, clock: Clock) -> None:
+    notes = hold.session("one").notes
+    exact = notes.add("parse_flags moved").id
+    for number in range(20):
+        clock.pass_by()
+        notes.add(f"Which flags are parsed where, and how flags of a parse move {number}: parse all flags, move flags")
+    assert keys(hold, "where were flags moved to, parse_flags?")[0] == exact
+
+
 def test_filters_narrow_what_may_be_found(laden: Limpet, clock: Clock) -> None:
     assert {hit.kind for hit in laden.recall("scheduler").hits} == {"notepad", "handoff"}
     assert {hit.kind for hit in laden.recall("scheduler", kinds=["handoffs"]).hits} == {"handoff"}
@@ -87,13 +121,29 @@ def test_the_same_thought_is_shown_once_and_the_older_wording_is_named(hold: Lim
     others = hold.session("two").notes
     again = others.add("The staging database lives on port 5433 of the blue host and is wiped every night at two").id
     clock.pass_by()
-    newer = notes.add("The staging database lives on port 5434 of the blue host and is wiped every night at two").id
+    newer = notes.add(
+        "The staging database still lives on port 5433 of the blue host and is wiped every night at two"
+    ).id
     (hit,) = hold.recall("where does the staging database live?").hits
     assert hit.key == newer
     assert set(hit.replaces) == {first, again}
     notes.delete(newer)
     (hit,) = hold.recall("where does the staging database live?").hits
     assert (hit.key, hit.same, hit.replaces) == (again, (first,), ())
+
+
+def test_of_similar_reports_the_one_that_was_asked_for_is_shown(hold: Limpet, clock: Clock) -> None:
+    """Reports of one form that differ in a number and an outcome are different texts, and the number decides."""
+    notes = hold.session("one").notes
+    ids = {}
+    for number in range(4700, 4720):
+        end = "failed: disk full" if number == 4711 else "passed"
+        ids[number] = notes.add(f"Backup job {number} of the customer database to the second site {end}").id
+        clock.pass_by()
+    hits = hold.recall("how did backup job 4711 end?").hits
+    assert hits[0].key == ids[4711]
+    assert "failed" in hits[0].snippet
+    assert not any(hit.replaces or hit.same for hit in hits)
 
 
 def test_a_long_text_is_shown_by_the_part_that_answers(hold: Limpet) -> None:

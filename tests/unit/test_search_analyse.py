@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from limpet.text import words as analyse
 from limpet.text.words import (
+    BRIDGED,
+    BRIDGED_CHARS,
+    BRIDGED_HEX,
     LONG,
     WORD_MAX_CHARS,
     fold,
@@ -81,6 +84,17 @@ def test_short_words_are_short_and_lose_nothing(text: str) -> None:
     assert all(len(word) <= WORD_MAX_CHARS for word in short)
     assert "".join(found) == "".join(word for word in short if word != LONG)
     assert (LONG in short) == any(len(word) > WORD_MAX_CHARS for word in found)
+
+
+@given(st.text(alphabet="abcdef0123xyz", min_size=WORD_MAX_CHARS + 1, max_size=200), st.data())
+def test_a_short_part_of_a_long_word_lies_within_a_piece_of_it(run: str, data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, BRIDGED_CHARS))
+    start = data.draw(st.integers(0, len(run) - size))
+    pieces_of_it = index_words(f"before {run} after")
+    assert any(run[start : start + size] in piece for piece in pieces_of_it)
+    assert any(piece.endswith(run[-size:]) for piece in pieces_of_it)
+    assert {BRIDGED, BRIDGED_HEX}.intersection(pieces_of_it)
+    assert all(len(piece) <= WORD_MAX_CHARS for piece in pieces_of_it)
 
 
 def test_the_mark_of_long_words_is_no_word_itself() -> None:

@@ -296,9 +296,10 @@ ROWS = (
             Param("key_prefix", everywhere=False), Param("include_done", "boolean", everywhere=False), _TAGS_ANY,
             _INCLUDE_REPLACED,
             Param("limit", "integer", low=1, high=limits.RECALL_LIMIT_MAX, clamp=True),
-            Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST, everywhere=False)),
+            Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST, everywhere=False),
+            Param("more", "boolean")),
         result={"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?",
-            "not_searched": "object?", "hint": "string?"},
+            "nothing_fits": "string?", "not_searched": "object?", "hint": "string?"},
         level=READ, profiles=CORE, guidance="recall", commands=("recall",), in_session=False, with_window=True),
     # --- tasks --------------------------------------------------------------------------------------------------------
     Operation("begin_task", "session.tasks:begin_task", "catalogue.operation:fields_json", "session.tasks:begun_text",

@@ -1,7 +1,9 @@
 """Duplicates and near duplicates: how to recognise them, and which words to search them by.
 
-Two texts are alike if they share most of their words. Their order does not count, so a reordered list is the same
-list. A different number makes a short text another text, and a long one the same text at another time.
+Two texts are *alike* if they share most of their words; their order does not count, so a reordered list is the same
+list. They *say the same* if they are alike and what one of them has more changes nothing: no number, identifier, date,
+negation or outcome, and no word in place of another. A write names texts that are alike, because they may be out of
+date now; recall and the audit, which show or remove one text for several, need texts that say the same.
 
 The answer to a write names duplicates, and the write happens all the same. The word index gives, usually in one query,
 the entries that contain the most distinctive words of the new text, and those few are compared: a write must not wait
@@ -26,12 +28,42 @@ from limpet.text import words as analyse
 
 ALIKE = 0.85  # share of words two texts have in common when one of them is enough
 READ_CHARS = 4_000  # of a text that are compared; its length must be similar too
+WHOLE_CHARS = 100_000  # of a text that are compared before two texts count as one; what follows must be equal
 _TOKEN = re.compile(r"\w+")
+_IDENTIFIER = re.compile(r"\w*\d\w*|\w+(?:[._/:@-]\w+)+|[a-z]+[A-Z]\w*|\w*_\w*")
+# Negations, and words for how something ended or when it was: they change what a text says.
+_CHANGING = frozenset(
+    """
+    no not never none nor without cannot can won isn wasn don doesn didn hasn haven hadn aren weren shouldn wouldn
+    fail failed fails failure failing pass passed passes passing succeed succeeded success successful error errors
+    crash crashed broken ok okay abort aborted reject rejected accept accepted cancel cancelled canceled revert
+    reverted timeout skip skipped block blocked disabled enabled off on true false yes open closed done undone
+    january february march april may june july august september october november december
+    monday tuesday wednesday thursday friday saturday sunday today yesterday tomorrow
+    """.split()  # noqa: SIM905 - a list of a hundred strings reads worse
+)
 
 
-def bag(text: str) -> frozenset[str]:
+def bag(text: str, most: int = READ_CHARS) -> frozenset[str]:
     """The set of words of a text."""
-    return frozenset(_TOKEN.findall(analyse.fold(text[:READ_CHARS])))
+    return frozenset(_TOKEN.findall(analyse.fold(text[:most])))
+
+
+def telling(text: str) -> frozenset[str]:
+    """The numbers, identifiers, paths and addresses of a text: a text with others says something else."""
+    return frozenset(analyse.fold(token) for token in _IDENTIFIER.findall(text[:WHOLE_CHARS]))
+
+
+def say_the_same(left: str, right: str) -> bool:
+    """Whether one of two texts may stand for both. Their first words are already known to be alike."""
+    if left == right:
+        return True
+    if not as_long(left, right) or left[WHOLE_CHARS:] != right[WHOLE_CHARS:] or telling(left) != telling(right):
+        return False
+    mine, other = bag(left, WHOLE_CHARS), bag(right, WHOLE_CHARS)
+    added, missing = ({*analyse.terms(sorted(words))} for words in (mine - other, other - mine))
+    added, missing = added - missing, missing - added  # another form of the same word is the same word
+    return not (added and missing) and _CHANGING.isdisjoint(mine ^ other)
 
 
 def same_words(left: frozenset[str], right: frozenset[str]) -> bool:
@@ -71,7 +103,7 @@ def _rarest(count: int) -> int:
 
 
 def groups(texts: Sequence[str]) -> list[list[int]]:
-    """Groups of duplicates, by index, each of two or more texts in order.
+    """Groups of texts that say the same, by index, each of two or more texts in order.
 
     Two texts that share so many of their words have one of their rarest few words in common. So each text is compared
     with those that have one of its rarest words among their own rarest.
@@ -84,7 +116,9 @@ def groups(texts: Sequence[str]) -> list[list[int]]:
         rarest = sorted(words, key=lambda word: (often[word], word))[: _rarest(len(words))]
         candidates = sorted({number for word in rarest for number in by_word.get(word, ()) if first[number] == number})
         same = (
-            number for number in candidates if same_words(words, bags[number]) and as_long(texts[at], texts[number])
+            number
+            for number in candidates
+            if same_words(words, bags[number]) and say_the_same(texts[at], texts[number])
         )
         first.append(next(same, at))
         for word in rarest:
@@ -96,11 +130,15 @@ def groups(texts: Sequence[str]) -> list[list[int]]:
 
 
 def first_of_each(texts: Sequence[str]) -> list[int]:
-    """For each text the index of the first one with nearly the same words; its own if there is none."""
+    """For each text the index of the first one that says the same; its own if there is none."""
     bags = [bag(text) for text in texts]
     firsts: list[int] = []
     for at, words in enumerate(bags):
-        twins = (first for first in range(at) if firsts[first] == first and same_words(words, bags[first]))
+        twins = (
+            first
+            for first in range(at)
+            if firsts[first] == first and same_words(words, bags[first]) and say_the_same(texts[at], texts[first])
+        )
         firsts.append(next(twins, at))
     return firsts
 

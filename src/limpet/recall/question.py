@@ -110,6 +110,9 @@ _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 
 _WHEN = re.compile(
     r"\s*(?:when|since when|what (?:year|month|date|day|time)|which (?:year|month|day)|how long)\b", re.I
 )
+_LAST_SESSION = re.compile(
+    r"\b(?:last|previous|earlier) session\b|\bleft off\b|\bhand-?off\b|\bwhere did (?:we|i|it) (?:stop|leave)\b"
+)
 _QUOTED = re.compile(r"[\"“`]([^\"”`\n]{3,80})[\"”`]")
 _ENDS = "'\"`“”\u2018\u2019.,;:?!()[]{}<>"
 _TERM_ENDS = _ENDS + "\u2013\u2014"
@@ -137,6 +140,9 @@ class Question(NamedTuple):
     asks_when: bool
     first_person: bool
     key_words: bool  # a few words to look up rather than a question
+    names: frozenset[int] = frozenset()  # of the words, those that name somebody or something: a text must hold them
+    times: frozenset[int] = frozenset()  # of the words, those that say when
+    last_session: bool = False  # asks what the last session left
     text: str = ""  # as it was asked
 
 
@@ -155,16 +161,38 @@ def read(text: str, now: int) -> Question:
             numbers[stem] = len(words)
             words.append(word)
     asking = "?" in head or (bool(plain) and plain[0] in _ASKING)
+    when = _times(folded, plain, now)
+    times = frozenset(at for at, word in enumerate(words) if any(when) and _says_when(word))
     return Question(
         tuple(words),
         _pairs(plain, numbers),
         _literals(head, plain),
-        _times(folded, plain, now),
+        when,
         _WHEN.match(head) is not None,
         not _FIRST_PERSON.isdisjoint(plain),
         not asking and len(words) <= FEW_WORDS,
+        frozenset(numbers[stem] for stem in analyse.terms(_names(head)) if stem in numbers) - times,
+        times,
+        _LAST_SESSION.search(folded) is not None,
         head,
     )
+
+
+def _says_when(word: str) -> bool:
+    return word in _MONTH or word in _UNIT_DAYS or _DAY.fullmatch(word) is not None or _YEAR.fullmatch(word) is not None
+
+
+def _names(head: str) -> list[str]:
+    """The words, folded, that are written like a name or an identifier. A sentence begins with a capital anyway."""
+    tokens = head.split()[: 4 * MOST_WORDS]
+    named: list[str] = []
+    for before, token in pairwise([".", *tokens]):
+        bare = token.strip(_ENDS)
+        inside = before[-1] not in ".?!:" and bare[:1].isupper()
+        if bare and (inside or any(map(str.isdigit, bare)) or "_" in bare or analyse.subwords(bare)):
+            named += analyse.whole_words(analyse.fold(re.sub(r"['\u2019]s$", "", bare)))
+    # Where most words have a capital, as in a title, it says nothing.
+    return named if 2 * len(named) <= len(tokens) or len(tokens) < FEW_WORDS else []
 
 
 def _pairs(plain: list[str], numbers: dict[str, int]) -> tuple[tuple[int, int], ...]:

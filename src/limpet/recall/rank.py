@@ -1,8 +1,14 @@
 """The order of recall's candidates: small signals, each a pure function, added up.
 
-The base of the score is BM25 over the words of the question. In a conversation a turn is scored together with its
-neighbours, because an answer seldom repeats the words of its question. Other signals (the speaker, the time, adjacent
-words) are added, and the answer gives every part of the sum as a reason. docs/recall.md says what each signal is worth.
+The base of the score is BM25 over the words of the question. What is added depends on what the texts are:
+
+- *documents*, which is everything that is not a conversation: how near the embedding is, as a share of the best by
+  words, and words side by side;
+- *turns* of people who talk to each other: a turn is scored together with its neighbours, because an answer seldom
+  repeats the words of its question; who speaks, when, and whether a turn says something count too;
+- *histories* of a user and an assistant, whose turns are long: as documents, the user's own words first.
+
+The answer gives every part of the sum as a reason. docs/recall.md says what each signal is worth.
 """
 
 from __future__ import annotations
@@ -22,8 +28,10 @@ from limpet.store import SOMEWHERE, Candidates, Document, Positions
 from limpet.text import words as analyse
 
 READ_MOST = 40  # texts that are read for a closer look
+READ_CHARS = 20_000  # of a text that is read: what stands further back is in the index
 WORD_BYTES = 6  # of English, with the space
 K1, B = 1.0, 0.8  # BM25: how soon a repeated word stops counting, how much length counts
+K1_DOCUMENT = 1.2  # a document repeats what it is about
 LONG_WORDS = 2_000  # a longer text is scored by its best stretch too; among shorter ones that favours the long
 STRETCH_WORDS = 150
 # What a matching turn gives to the turns after it (positive) and before it. An answer follows its question.
@@ -33,19 +41,38 @@ AROUND = 4
 REACH = 2 * AROUND  # how far apart the numbers of two neighbouring turns may be
 SHORT_WORDS, NOT_SHORT_WORDS = 80, 160  # neighbours count in full up to the first and not at all from the second
 TALK = (NOTE, MESSAGE)  # kinds whose entries follow each other in a session
-COVERAGE, PAIR, SPEAKER, LITERAL, PINNED = 3.0, 1.0, 2.0, 4.0, 0.5
+COVERAGE, PAIR, SPEAKER, LITERAL, PINNED = 3.0, 0.5, 2.0, 4.0, 0.5
+PAIR_APART = 2  # places between two words that count as side by side
+IDENTIFIER = 2.0  # times the best score by words: an identifier of the question beats any similarity
+IDENTIFIER_TEXTS = 20  # an identifier in more texts than these tells less
 DATE, STATES_TIME, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
+SUBSTANCE_WORDS = 30  # different words of a turn that count as substance; more of them is length
 OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbours
 # The weights of embeddings. In conversations they count less: turns are short, and their words and neighbours say more.
 # A text without any word of the question must be as near as NEAR to match at all.
-ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 5.0, 0.75, 0.2, 0.25
-# Those of a transformer, which reads a text whole, count more.
-ABOUT_READ, ABOUT_READ_TURN = 64.0, 16.0
+# For documents ABOUT is a share of the best score by words: both are divided by their best and added, 0.7 and 0.3.
+ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 0.43, 5.0, 0.75, 0.2, 0.25
+# Those of a transformer, which reads a text whole, count more: 0.4 by words and 0.6 by embedding.
+ABOUT_READ, ABOUT_READ_TURN = 1.5, 16.0
+ABOUT_LEAST = 6.0  # taken for the best score by words where hardly a word matches
 ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
-ABOUT_MOST = 60  # texts whose embeddings are compared, the best by words first
+ABOUT_MOST = 120  # texts whose embeddings are compared, the best by words first
 ALIKE_MOST = 24  # texts whose words are compared one by one, the best first
-NOMINATED = 20  # candidates by embedding alone
+NOMINATED = 40  # candidates by embedding alone
+# The share of the question that a text must hold for an answer: a turn, one of a history, a document with an embedding
+# and without. Below it the best texts are wrong more often than right.
+FITS_TURN, FITS_HISTORY, FITS, FITS_WORDS = 0.4, 0.15, 0.4, 0.25
+NEAR_FITS, NEAR_FITS_MORE = 0.25, 0.045  # a text fits by its embedding alone from here; more for each e-fold of texts
+NAME_ABSENT = 0.5  # what a text covers of a question, where no text holds a name in it
 USERS = frozenset(("user", "human", "me"))
+ROLES = USERS | {"assistant", "ai", "bot", "agent", "model", "system", "tool", "gpt", "chatgpt", "claude"}
+CHAT_WORDS = 60  # turns without names that are usually shorter are talk between people, others a history
+# Of the best score by words: for the user's turns, more in questions about "my", and for a lasting wish among them.
+USER_FIRST, USER_ASKED, WISH = 0.3, 0.6, 0.3
+HOP = 0.2  # of the best score by words: what a rare name in the best texts lends to other texts that hold it
+HOP_FROM, HOP_CHARS, HOP_NAMES = 3, 4_000, 20  # texts that are read for names, characters, and names of each
+HOP_MOST = 40  # texts that names lead to
+HOP_TEXTS = 8  # a name that stands in more texts leads nowhere
 
 _LABEL = re.compile(r"\s*\**([^\W\d_][\w .'\u2019-]{0,30}?)\**\s*(?:\([^)\n]{1,30}\))?:\**\s")
 _TIME = re.compile(
@@ -54,6 +81,16 @@ _TIME = re.compile(
     r"november|december|\d{4}|\d+(?:st|nd|rd|th))\b"
 )
 
+# A wish that lasts: how the user wants things, whatever is asked later.
+_WISH = re.compile(
+    r"\b(?:prefer|rather|avoid|always|never|usually|whenever|every time|from now on|can't stand|allergic|"
+    r"(?:don't|do not|really|absolutely) (?:like|want|enjoy|love|hate)|please (?:use|keep|give|include|don't))\b",
+    re.IGNORECASE,
+)
+# Names and identifiers, which lead from a text to others. The first word of a sentence is no name.
+_NAME = re.compile(r"\b(?:\w+_\w+|[a-z]+[A-Z]\w+|(?<![.!?\n] )(?<!^)[A-Z][a-z]{2,}\w*|[A-Z]{3,}\w*)\b")
+_BESIDE = range(1, PAIR_APART + 1)
+_NUMBERED = re.compile(r"(?!(?:19|20)\d\d$)(?=.*\d)\w{3,}")  # a number of something, no year
 
 # Recognises a spoken turn by its first characters.
 _SPOKEN = re.compile(r"\b(?:i|you|your|my|me|we|our)\b|[?!]", re.IGNORECASE)
@@ -66,18 +103,29 @@ class Scored(NamedTuple):
     score: float
     parts: Mapping[str, float]  # by signal, what it added
     at: int  # the first word of its best stretch; 0 for a short text
+    near: float = 0.0  # how near its embedding is to the question, from 0 to 1
+    fits: bool = True  # whether it holds enough of the question to be an answer
 
 
-def first(places: Sequence[Positions], counts: Sequence[int], literals: Sequence[Positions]) -> list[int]:
-    """The candidates, the most promising first: by rare words, as if all texts were equally long."""
+def first(
+    places: Sequence[Positions],
+    counts: Sequence[int],
+    literals: Sequence[Positions],
+    sizes: Mapping[int, int],
+) -> list[int]:
+    """The candidates, the most promising first: by rare words and, where sizes are known, by how often in how much."""
     weights: dict[int, float] = {}
     most = max(counts, default=1)
+    usual = sum(sizes.values()) / len(sizes) if sizes else 1.0
+    length = {doc: K1_DOCUMENT * (1 - B + B * size / usual) for doc, size in sizes.items()}
     for by_doc, count in zip(places, counts, strict=True):
         if by_doc:
-            worth = log(1 + 4 * most / count)
+            worth = log(1 + 4 * most / max(1, count))
             for doc, at in by_doc.items():
-                # A word that occurs again and again is worth up to half as much again.
-                weights[doc] = weights.get(doc, 0.0) + worth * (1.5 - 0.5 / (len(at) or 1))
+                often = len(at) or 1
+                # Of unknown size, a word that occurs again and again is worth up to half as much again.
+                share = (K1_DOCUMENT + 1) * often / (often + length[doc]) if length else 1.5 - 0.5 / often
+                weights[doc] = weights.get(doc, 0.0) + worth * share
     for by_doc in literals:
         for doc in by_doc:
             weights[doc] = weights.get(doc, 0.0) + 2 * log(1 + 4 * most)
@@ -127,6 +175,8 @@ def speakers(documents: Mapping[int, Document]) -> dict[int, str]:
 class Signals(NamedTuple):
     """The parts of the score, each of which can be left out to measure what it is worth (bench/recall)."""
 
+    user: bool = True  # the user's own words first, in histories of a user and an assistant
+    hop: bool = True  # names of the best texts lead to others
     neighbours: bool = True  # turns of a conversation count for those around them
     speaker: bool = True  # the person asked about, when texts say who speaks
     dates: bool = True  # times named in the question
@@ -142,32 +192,66 @@ class Signals(NamedTuple):
 SIGNALS = Signals()
 
 
+class Linked(NamedTuple):
+    """Candidates with the texts that names of the best ones lead to, each of these with the name."""
+
+    candidates: Candidates
+    names: Mapping[int, str]
+
+
+Link = Callable[[Mapping[int, Sequence[str]]], Linked | None]  # by number of a text, the names in it
+
+
 def order(
     question: Question,
     candidates: Candidates,
     read: Callable[[list[int]], Mapping[int, str]],
     sense: Sense | None = None,
+    link: Link | None = None,
 ) -> list[Scored]:
     """The candidates, the best first. `read` gives the texts of those that are worth a closer look."""
     pool = _Pool(question, candidates, sense)
     rough = pool.best(READ_MOST)
+    # People who talk know what they talk about; documents say it in other documents.
+    if link and SIGNALS.hop and rough and rough[0].doc not in pool.turns:
+        texts = read([scored.doc for scored in rough[:HOP_FROM]])
+        if linked := link({doc: names(question, text) for doc, text in texts.items()}):
+            pool = _Pool(question, linked.candidates, sense, linked.names)
+            rough = pool.best(READ_MOST)
     texts = read([scored.doc for scored in rough])
     like = pool.alike({scored.doc: texts[scored.doc] for scored in rough[:ALIKE_MOST] if scored.doc in texts})
     closer = [
         pool.close(scored, texts[scored.doc], like.get(scored.doc, 0.0)) for scored in rough if scored.doc in texts
     ]
-    documents = candidates.documents
+    documents = pool.documents
     return sorted(
         closer, key=lambda scored: (-scored.score, -documents[scored.doc].updated_at, documents[scored.doc].key)
     )
 
 
+def names(question: Question, text: str) -> list[str]:
+    """The names in a text that the question lacks, folded, the longest first."""
+    known = set(analyse.terms(list(question.words)))
+    parts = dict.fromkeys(
+        word for name in _NAME.findall(text[:HOP_CHARS]) for word in analyse.words(analyse.fold(name)) if len(word) > 2
+    )
+    fresh = [word for word, term in zip(parts, analyse.terms(list(parts)), strict=True) if term not in known]
+    return sorted(fresh, key=lambda word: (-len(word), word))[:HOP_NAMES]
+
+
 class _Pool:
     """The candidates of one question, with everything that is the same for each of them."""
 
-    def __init__(self, question: Question, candidates: Candidates, sense: Sense | None = None) -> None:
+    def __init__(
+        self,
+        question: Question,
+        candidates: Candidates,
+        sense: Sense | None = None,
+        linked: Mapping[int, str] | None = None,
+    ) -> None:
         self.question = question
         self.sense = sense
+        self.linked = linked or {}
         self.candidates = candidates
         self.documents = candidates.documents
         self.signals = SIGNALS
@@ -175,6 +259,7 @@ class _Pool:
         self.words = {doc: max(1.0, document.size / WORD_BYTES) for doc, document in self.documents.items()}
         self.usual = median(self.words.values())
         self.says = speakers(self.documents)
+        self.turns = self._turns()
         self.gates = self._gates() if self.signals.neighbours else {}
         self.names, self.who = self._who()
         self.common = sorted(candidates.common - self.names)
@@ -200,6 +285,13 @@ class _Pool:
             return set(), frozenset(USERS & speaking.keys())
         return names, frozenset()
 
+    def _turns(self) -> frozenset[int]:
+        """The turns of people who talk to each other. Those of a user and an assistant are such only if short."""
+        named = {doc for doc, name in self.says.items() if name and name != UNNAMED and name not in ROLES}
+        others = [doc for doc, name in self.says.items() if name and doc not in named]
+        chat = median(self.words[doc] for doc in others) <= CHAT_WORDS
+        return frozenset(named.union(others) if chat else named)
+
     def rarity(self, texts: int) -> float:
         total = max(self.candidates.total, texts)
         return log(1 + (total - texts + 0.5) / (texts + 0.5))
@@ -212,16 +304,17 @@ class _Pool:
             "words": self._wide(),
             "own words": self._own(),
             "coverage": self._coverage(),
-            "phrase": self._pairs(),
-            "literal": self._literals(),
             "date": self._dates(),
-            "speaker": {doc: SPEAKER for doc, name in self.says.items() if self.who and name in self.who},
+            "speaker": {doc: SPEAKER for doc in self.turns if self.who and self.says[doc] in self.who},
             "pinned": {doc: PINNED for doc, document in self.documents.items() if document.pinned},
         }
         stretches = self._stretches()
         for doc, (score, _) in stretches.items():
             if self.signals.stretches and self.words[doc] > LONG_WORDS:
                 signals["words"][doc] = max(score, signals["words"].get(doc, 0.0))
+        self.scale = max(ABOUT_LEAST, *signals["words"].values()) if signals["words"] else ABOUT_LEAST
+        signals |= {"phrase": self._pairs(), "literal": self._literals(), "user": self._users()}
+        signals["linked"] = dict.fromkeys(self.linked, HOP * self.scale)
         sums = dict.fromkeys(self.candidates.docs, 0.0)
         for values in signals.values():
             for doc, value in values.items():
@@ -229,18 +322,37 @@ class _Pool:
                     sums[doc] += value
         # Turns of a conversation may match without a word of the question; other texts may not, unless their embedding
         # is near.
-        worded = signals["own words"].keys() | signals["literal"].keys()
-        fit = {doc for doc in sums if sums[doc] > 0 and (self.says.get(doc) or doc in worded)}
-        near = self._near_question(sums)
-        fit |= {doc for doc, cosine in near.items() if cosine >= NEAR}
-        is_static = self.sense is None or self.sense.kind == STATIC
-        of_text, of_turn = (ABOUT, ABOUT_TURN) if is_static else (ABOUT_READ, ABOUT_READ_TURN)
-        signals["about"] = {doc: cosine * (of_turn if self.says.get(doc) else of_text) for doc, cosine in near.items()}
+        worded = signals["own words"].keys() | signals["literal"].keys() | self.linked.keys()
+        fit = {doc for doc in sums if sums[doc] > 0 and (doc in self.turns or doc in worded)}
+        self.nearness = self._near_question(sums)
+        fit |= {doc for doc, cosine in self.nearness.items() if cosine >= NEAR}
+        signals["about"] = self._about()
         for doc, value in signals["about"].items():
             sums[doc] += value
         chosen = nlargest(most, fit, key=lambda doc: (sums[doc], -doc))
         parts = {doc: {name: values[doc] for name, values in signals.items() if doc in values} for doc in chosen}
-        return [Scored(doc, sums[doc], parts[doc], stretches.get(doc, (0.0, 0))[1]) for doc in chosen]
+        return [
+            Scored(doc, sums[doc], parts[doc], stretches.get(doc, (0.0, 0))[1], near=self.nearness.get(doc, 0.0))
+            for doc in chosen
+        ]
+
+    def _about(self) -> dict[int, float]:
+        """For texts whose embeddings are near: of documents as a share of what the best words are worth."""
+        best = max((near for doc, near in self.nearness.items() if doc not in self.turns), default=0.0) or 1.0
+        is_static = self.sense is None or self.sense.kind == STATIC
+        share, of_turn = (ABOUT, ABOUT_TURN) if is_static else (ABOUT_READ, ABOUT_READ_TURN)
+        return {
+            doc: near * of_turn if doc in self.turns else share * self.scale * near / best
+            for doc, near in self.nearness.items()
+        }
+
+    def _users(self) -> dict[int, float]:
+        """For what the user said in a history: the assistant mostly repeats it at length."""
+        if not self.signals.user:
+            return {}
+        share = USER_ASKED if self.question.first_person else USER_FIRST
+        said = (doc for doc, name in self.says.items() if name in USERS and doc not in self.turns)
+        return dict.fromkeys(said, share * self.scale)
 
     @cached_property
     def _telling(self) -> dict[str, float]:
@@ -255,7 +367,10 @@ class _Pool:
         best = nlargest(ABOUT_MOST, sums, key=lambda doc: (sums[doc], -doc))
         chosen = {doc: self._beside(doc) for doc in (*best, *self.candidates.nominated) if doc in sums}
         every = dict.fromkeys(doc for turn, beside in chosen.items() for doc in (turn, *dict(beside)))
-        near = self.sense.cosines(self._telling, every)
+        near = dict(self.sense.cosines(self._telling, [doc for doc in every if doc in self.turns]))
+        # Among documents rare words already count for more by themselves, so that all count the same here.
+        plain = dict.fromkeys(self._telling, 1.0)
+        near |= self.sense.cosines(plain, [doc for doc in every if doc not in self.turns])
         nearness = {}
         for doc, beside in chosen.items():
             # The cosine of the sum of several vectors, assuming that any two are as far apart as turns usually are.
@@ -285,7 +400,7 @@ class _Pool:
         for _, places, rarity in self.followed:
             for doc, at in places.items():
                 if doc in self.words:
-                    worth = rarity * _saturated(len(at), self.words[doc] / self.usual)
+                    worth = rarity * self._saturated(doc, len(at), self.words[doc] / self.usual)
                     sums[doc] = sums.get(doc, 0.0) + share * worth
         return sums
 
@@ -297,8 +412,12 @@ class _Pool:
         usual = median(lengths.values())
         for (_, _, rarity), counts in zip(self.followed, self.counts, strict=True):
             for doc, count in counts.items():
-                sums[doc] = sums.get(doc, 0.0) + rarity * _saturated(count, lengths[doc] / usual)
+                sums[doc] = sums.get(doc, 0.0) + rarity * self._saturated(doc, count, lengths[doc] / usual)
         return sums
+
+    def _saturated(self, doc: int, count: float, length: float) -> float:
+        k1 = K1 if doc in self.turns else K1_DOCUMENT
+        return count * (k1 + 1) / (count + k1 * (1 - B + B * length))
 
     def _wide_length(self, doc: int) -> float:
         """The length of a text together with its neighbours, as far as these count."""
@@ -349,21 +468,20 @@ class _Pool:
         """How far the neighbours of texts count: those of short turns of a conversation. Other texts are left out."""
         words, wide = self.words, NOT_SHORT_WORDS - SHORT_WORDS
         return {
-            doc: min(1.0, (NOT_SHORT_WORDS - words[doc]) / wide)
-            for doc, name in self.says.items()
-            if name and words[doc] < NOT_SHORT_WORDS
+            doc: min(1.0, (NOT_SHORT_WORDS - words[doc]) / wide) for doc in self.turns if words[doc] < NOT_SHORT_WORDS
         }
 
     def _coverage(self) -> dict[int, float]:
-        """The share of the question that occurs in a text or its neighbours, weighted by rarity."""
-        if not self.signals.coverage:
+        """The share of the question that occurs in a turn or its neighbours, weighted by rarity."""
+        if not self.signals.coverage or not self.turns:
             return {}
         mass = sum(rarity for _, _, rarity in self.followed) or 1.0
         sums: dict[int, float] = {}
         for (_, _, rarity), counts in zip(self.followed, self.counts, strict=True):
             share = COVERAGE * rarity / mass
             for doc in counts:
-                sums[doc] = sums.get(doc, 0.0) + share
+                if doc in self.turns:
+                    sums[doc] = sums.get(doc, 0.0) + share
         return sums
 
     def _stretches(self) -> dict[int, tuple[float, int]]:
@@ -376,30 +494,39 @@ class _Pool:
                     continue
                 mine = sums.setdefault(doc, {})
                 for stretch, count in Counter(place // step - back for place in at for back in (0, 1)).items():
-                    worth = rarity * _saturated(count, min(1.0, STRETCH_WORDS / self.usual))
+                    worth = rarity * self._saturated(doc, count, min(1.0, STRETCH_WORDS / self.usual))
                     mine[stretch] = mine.get(stretch, 0.0) + worth
         best = {doc: min((-worth, stretch) for stretch, worth in mine.items()) for doc, mine in sums.items()}
         return {doc: (-worth, max(0, stretch) * step) for doc, (worth, stretch) in best.items()}
 
     def _pairs(self) -> dict[int, float]:
-        """For words that are adjacent as in the question."""
+        """For words that stand side by side as in the question, or nearly."""
         sums: dict[int, float] = {}
+        counts = self.candidates.counts
         for first, second in self.question.pairs if self.signals.phrases else ():
             ahead, behind = self.candidates.positions[first], self.candidates.positions[second]
             if first in self.names:
                 continue
+            worth = PAIR * min(self.rarity(counts[first]), self.rarity(counts[second]))
             for doc in ahead.keys() & behind.keys():
                 following = behind[doc]
-                if any(place + 1 in following for place in ahead[doc]):
-                    sums[doc] = sums.get(doc, 0.0) + PAIR
+                if any(place + step in following for place in ahead[doc] if place >= 0 for step in _BESIDE):
+                    sums[doc] = sums.get(doc, 0.0) + worth
         return sums
 
     def _literals(self) -> dict[int, float]:
-        """For literal texts of the question: a path, an identifier, a quotation."""
+        """For literal texts of the question: a path, an identifier, a quotation. A rare one beats any similarity."""
         sums: dict[int, float] = {}
         for by_doc in self.candidates.literals if self.signals.literals else ():
+            rare = IDENTIFIER * self.scale if len(by_doc) <= IDENTIFIER_TEXTS else 0.0
             for doc in by_doc:
-                sums[doc] = sums.get(doc, 0.0) + LITERAL
+                sums[doc] = sums.get(doc, 0.0) + LITERAL + rare
+        for at, word in enumerate(self.question.words) if self.signals.literals else ():
+            by_doc = self.candidates.positions[at]
+            common = at in self.candidates.common or len(by_doc) > IDENTIFIER_TEXTS
+            if _NUMBERED.fullmatch(word) and at not in self.question.times and not common:
+                for doc in by_doc:
+                    sums[doc] = sums.get(doc, 0.0) + IDENTIFIER * self.scale
         return sums
 
     def _dates(self) -> dict[int, float]:
@@ -412,13 +539,13 @@ class _Pool:
     # --- by reading ---------------------------------------------------------------------------------------------------
 
     def alike(self, texts: Mapping[int, str]) -> dict[int, float]:
-        """For words of a short text that are like words of the question it lacks: rare ones count more.
+        """For words of a turn that are like words of the question it lacks: rare ones count more.
 
-        A long text has some word that is like any.
+        A document has some word that is like any.
         """
-        if self.sense is None:
+        short = {doc: text for doc, text in texts.items() if doc in self.turns and self.words[doc] <= NOT_SHORT_WORDS}
+        if self.sense is None or not short:
             return {}
-        short = {doc: text for doc, text in texts.items() if self.words[doc] <= NOT_SHORT_WORDS}
         like = self.sense.likeness(list(self._telling), short)
         return {
             doc: LIKE_WORDS
@@ -432,31 +559,82 @@ class _Pool:
 
     def close(self, scored: Scored, text: str, like: float = 0.0) -> Scored:
         """The score with the signals that need the text itself."""
+        doc, turn = scored.doc, scored.doc in self.turns
         added: dict[str, float] = {"like words": like}
-        body = without_speaker(text) if self.says.get(scored.doc) else text
-        words = analyse.words(analyse.fold(body)) if self.common or self.says.get(scored.doc) else []
-        if unseen := [at for at in self.common if scored.doc not in self.candidates.positions[at]]:
-            stems = set(analyse.terms(words))
-            sought = analyse.terms([self.question.words[at] for at in unseen])
-            rare = [self.rarity(self.candidates.counts[at]) for at in unseen]
-            added["common words"] = sum(worth for worth, term in zip(rare, sought, strict=True) if term in stems)
-        if self.says.get(scored.doc):
-            if self.signals.statements and body.rstrip().endswith("?"):
-                added["asks back"] = -QUESTION_BACK
-            low = body.lower()
-            if self.signals.substance:
-                added["substance"] = SUBSTANCE * log1p(len(set(words) - STOP))
-            if self.signals.times_told and self.question.asks_when and _TIME.search(low):
-                added["tells when"] = STATES_TIME
+        body = without_speaker(text) if turn else text
+        words = analyse.words(analyse.fold(body[:READ_CHARS])) if self.common or turn else []
+        held = {at for at, places in enumerate(self.candidates.positions) if doc in places}
+        if self.common:
+            often = Counter(analyse.terms(words))
+            sought = analyse.terms([self.question.words[at] for at in self.common])
+            counts = {at: often[term] for at, term in zip(self.common, sought, strict=True)}
+            added["common words"] = sum(self._common_word(doc, at, count) for at, count in counts.items())
+            held |= {at for at, count in counts.items() if count}
+        if turn:
+            added |= self._told(body, words)
+        elif "user" in scored.parts and _WISH.search(body):
+            added["wish"] = WISH * self.scale
         parts = {**scored.parts, **{name: value for name, value in added.items() if value}}
-        return scored._replace(score=sum(parts.values()), parts=parts)
+        fits = "literal" in parts or self._fits(doc, self._covered(doc, held), scored.near)
+        return scored._replace(score=sum(parts.values()), parts=parts, fits=fits)
+
+    def _fits(self, doc: int, covered: float, near: float) -> bool:
+        """Whether a text holds enough of the question: of its words, or of what it is about."""
+        # Among many texts some embedding is near to any question.
+        if near >= NEAR_FITS + NEAR_FITS_MORE * log(max(1, self.candidates.total)):
+            return True
+        if doc in self.turns:
+            return covered >= FITS_TURN
+        if self.says.get(doc):  # what the user wants is asked for in other words
+            return covered >= FITS_HISTORY
+        if self.sense is None:
+            return covered >= FITS_WORDS
+        return covered + max(0.0, near - NEAR) >= FITS
+
+    def _common_word(self, doc: int, at: int, count: int) -> float:
+        """What a common word is worth beyond what was presumed: where its places are not known, that it occurs once."""
+        rarity, presumed = self.rarity(self.candidates.counts[at]), doc in self.candidates.positions[at]
+        if doc in self.turns:  # short, so that once is right; and its neighbours hold it or not
+            return rarity if count and not presumed else 0.0
+        length = self.words[doc] / self.usual
+        return rarity * (self._saturated(doc, count, length) - self._saturated(doc, presumed, length))
+
+    def _told(self, body: str, words: list[str]) -> dict[str, float]:
+        """Whether a turn tells something: it does not ask back, says more than a word, and names a time if asked."""
+        told: dict[str, float] = {}
+        if self.signals.statements and body.rstrip().endswith("?"):
+            told["asks back"] = -QUESTION_BACK
+        if self.signals.substance:
+            told["substance"] = SUBSTANCE * log1p(min(SUBSTANCE_WORDS, len(set(words) - STOP)))
+        if self.signals.times_told and self.question.asks_when and _TIME.search(body.lower()):
+            told["tells when"] = STATES_TIME
+        return told
+
+    def _covered(self, doc: int, held: set[int]) -> float:
+        """The share of the question that a text holds, a turn together with its neighbours. Unknown words count too."""
+        if doc in self.turns:
+            held = held | {at for (at, _, _), counts in zip(self.followed, self.counts, strict=True) if doc in counts}
+        return sum(self._worth[at] for at in held) / (sum(self._worth) or 1.0) * self._named
+
+    @cached_property
+    def _worth(self) -> list[float]:
+        """How much of the question each word is. A word that no text holds may be one that says little anyway."""
+        counts = self.candidates.counts
+        known = [self.rarity(count) for count in counts if count]
+        unknown = sum(known) / len(known) if known else 1.0
+        return [
+            0.0 if at in self.question.times else self.rarity(count) if count else unknown
+            for at, count in enumerate(counts)
+        ]
+
+    @cached_property
+    def _named(self) -> float:
+        """One, or less where the question names something that no text holds."""
+        absent = any(not self.candidates.counts[at] for at in self.question.names)
+        return NAME_ABSENT if absent else 1.0
 
 
 def median(values: Iterable[float]) -> float:
     """The middle value; `statistics` takes longer to import than a search does."""
     ordered = sorted(values)
     return ordered[len(ordered) // 2] if ordered else 1.0
-
-
-def _saturated(count: float, length: float) -> float:
-    return count * (K1 + 1) / (count + K1 * (1 - B + B * length))

@@ -41,9 +41,9 @@ from limpet.model import (
 from limpet.recall import embeddings, question, rank
 from limpet.recall.duplicates import first_of_each
 from limpet.recall.question import Question
-from limpet.recall.rank import Scored
+from limpet.recall.rank import Linked, Scored
 from limpet.record import NamedTuple
-from limpet.store import CandidateQuery, Candidates, Document
+from limpet.store import CandidateQuery, Candidates, Document, Listing
 from limpet.text import brief, tokens
 from limpet.text import words as analyse
 from limpet.text.safe import as_name
@@ -68,12 +68,17 @@ HIT_TOKENS = 30  # of a match besides its snippet
 SNIPPET_MIN_WORDS = 8
 FACTS_ORDERED = 20  # of the best matches, in which a newer text may go before an older one about the same
 BY_MEANING = ("about", "like words")  # the parts of a score that come from embeddings
-WEAK = 0.2  # matches that score less than this share of the best are left out
+FIT_AMONG = 10  # matches of which one must fit, or the answer is that nothing does
+NEAREST_WORDS = 16
+STANDING = (HANDOFF, NOTEPAD, SCRATCHPAD, TASK, PIN)  # kinds of which there are few, so that the newest may be meant
+NEWEST_SHOWN, NEWEST_SCORE = 3, 30.0  # of these; a score that few matches by words have
+WEAK = 0.1  # matches that score less than this share of the best are left out
 DAY_MS = 86_400_000
 WAITING = "They wait to be indexed, so what is not found may stand in them; the next recall indexes more of them."
 NOT_EMBEDDED = (
     "They are found by their words alone until `limpet index`, or a server in the background, has embedded them."
 )
+NOTHING_FITS = "No text holds enough of what was asked; more=true shows the weak matches."
 _AGE = re.compile(r"(\d{1,4})([hdw])")
 _AGE_MS = {"h": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS}
 _REASONS = {  # a signal, and its words in an answer
@@ -82,6 +87,8 @@ _REASONS = {  # a signal, and its words in an answer
     "speaker": "said by who is asked about",
     "date": "at the time asked about",
     "tells when": "tells when",
+    "user": "said by the user",
+    "wish": "a wish of the user",
     "pinned": "pinned",
 }
 
@@ -113,6 +120,7 @@ class Recalled(NamedTuple):
     query: str
     hits: tuple[Hit, ...]
     left_out: int
+    nearest: str = ""  # where nothing fits: what is nearest, in one line
     waiting: int = 0  # outputs that are not indexed yet, and so not searched
     hint: str = ""  # said once where there is no embedding model
     not_embedded: int = 0  # texts without a vector of the model that the settings want, found by their words alone
@@ -132,6 +140,7 @@ class Filter(NamedTuple):
     tags_any: frozenset[str] = frozenset()
     include_replaced: bool = False  # what another text has replaced, and what has expired
     now: int = 0  # what has expired by then is left out
+    narrow: bool = False  # whether kinds were named
 
     @property
     def outputs(self) -> bool:
@@ -165,6 +174,7 @@ class Match(NamedTuple):
     text: str
     words: tuple[str, ...]  # of the question that occur in it
     entry: Entry | None = None  # None for a piece of an output
+    led_by: str = ""  # a name in one of the best texts that led to it
 
 
 def recall(
@@ -173,17 +183,22 @@ def recall(
     query: str,
     limit: int = limits.RECALL_LIMIT_DEFAULT,
     tokens: int = limits.RECALL_BUDGET_TOKENS,
+    more: bool = False,
     **filters: Any,
 ) -> Recalled:
+    """What fits the question best. `more` also gives what fits so badly that it is left out otherwise."""
     text = query.strip()[: limits.QUERY_MAX_CHARS]  # the first words of a very long question are enough
     bounded("query", text, limits.QUERY_MAX_CHARS, "", blank="Say what to look for.")
     which = _filter(ctx, **filters)
     waiting = _catch_up(ctx, which)
     matches = search(ctx, question.read(text, ctx.now), which)
+    if not more and matches and not any(match.scored.fits for match in matches[:FIT_AMONG]):
+        return Recalled(query, (), len(matches), _nearest(matches[0]), waiting)
     by_meaning = ctx.embeddings if ctx.bounds.recall.meaning else None
     hint = by_meaning.hint() if by_meaning else ""
     left = embeddings.backlog(by_meaning, ctx.store, ctx.scope)
-    answer = labelled(ctx, _fitted(query, matches, limit, tokens), matches)
+    strong = matches if more else _strong(matches)
+    answer = labelled(ctx, _fitted(query, matches, strong, limit, tokens), matches)
     return answer._replace(waiting=waiting, hint=hint, not_embedded=0 if left.by_questions else left.texts)
 
 
@@ -229,12 +244,15 @@ def _filter(  # noqa: PLR0913 - the filters of an operation
         tags_any=frozenset(fold(" ".join(tag.split())) for tag in tags_any),
         include_replaced=include_replaced,
         now=ctx.now,
+        narrow=bool(kinds),
     )
 
 
 def search(ctx: Context, query: Question, which: Filter) -> list[Match]:
     """All sources together, the best first."""
     matches = [*_entries(ctx, query, which), *_outputs(ctx, query, which)]
+    if not matches or query.last_session:
+        matches += _newest(ctx, query, which, {match.document.key for match in matches})
     ranked = sorted(matches, key=lambda match: (-match.scored.score, -match.document.updated_at, match.document.key))
     return newest_first(ranked, query)
 
@@ -254,11 +272,34 @@ def newest_first(matches: list[Match], query: Question) -> list[Match]:
     return ordered
 
 
+def _newest(ctx: Context, query: Question, which: Filter, besides: set[str]) -> list[Match]:
+    """The newest handoff for a question about the last session, and of kinds that were asked for by name what there
+    is: a handoff seldom says that it is one."""
+    kinds = tuple(kind for kind in which.kinds if kind in STANDING) if which.narrow else ()
+    kinds = kinds or (tuple({HANDOFF}.intersection(which.kinds)) if query.last_session else ())
+    if not kinds:
+        return []
+    page = ctx.store.entries.list(ctx.scope, Listing(kinds, include_done=True, limit=NEWEST_SHOWN))
+    matches = []
+    for place, entry in enumerate(page.entries):
+        document = _document(entry)
+        if entry.key not in besides and which.wants(document):
+            scored = Scored(0, NEWEST_SCORE - place, {"newest": NEWEST_SCORE - place}, 0)
+            matches.append(Match(document, scored, entry.content, (), entry))
+    return matches
+
+
+def _document(entry: Entry) -> Document:
+    flags = entry.done, entry.pinned, entry.origin, entry.created_at, entry.updated_at
+    size = len(entry.content.encode())
+    return Document(0, entry.kind, entry.key, entry.session, entry.content[:48], size, entry.tags, *flags)
+
+
 def _candidate_query(
     query: Question, which: Filter, pool: int = limits.RECALL_POOL, nominated: tuple[int, ...] = ()
 ) -> CandidateQuery:
-    common = limits.RECALL_COMMON
-    return CandidateQuery(query.words, query.literals, rank.first, which.wants, rank.around, pool, common, nominated)
+    bounds = pool, limits.RECALL_COMMON, nominated, limits.RECALL_FOLLOWED
+    return CandidateQuery(query.words, query.literals, rank.first, which.wants, rank.around, *bounds)
 
 
 def _entries(ctx: Context, query: Question, which: Filter, pool: int = limits.RECALL_POOL) -> list[Match]:
@@ -273,18 +314,50 @@ def _entries(ctx: Context, query: Question, which: Filter, pool: int = limits.RE
     nominated = sense.nearest(query.words, rank.NOMINATED) if sense else ()
     candidates = ctx.store.entries.candidates(ctx.scope, kinds, _candidate_query(query, which, pool, tuple(nominated)))
     entries: dict[int, Entry] = {}
+    links: list[Linked] = []
 
     def read(docs: list[int]) -> Mapping[int, str]:
-        entries.update(ctx.store.entries.texts(ctx.scope, docs[: pool // 2]))
-        return {doc: entry.content for doc, entry in entries.items()}
+        wanted = docs[: pool // 2]
+        entries.update(ctx.store.entries.texts(ctx.scope, [doc for doc in wanted if doc not in entries]))
+        return {doc: entries[doc].content for doc in wanted if doc in entries}
+
+    def link(names: Mapping[int, Sequence[str]]) -> Linked | None:
+        if linked := _linked(ctx, kinds, which, candidates, names):
+            links.append(linked)
+        return linked
 
     matches = []
-    for scored in rank.order(query, candidates, read, sense):
+    for scored in rank.order(query, candidates, read, sense, link if pool == limits.RECALL_POOL else None):
         entry = entries[scored.doc]
-        matches.append(
-            Match(candidates.documents[scored.doc], scored, entry.content, _words(query, candidates, scored), entry)
-        )
+        seen, led_by = (links[0].candidates, links[0].names.get(scored.doc, "")) if links else (candidates, "")
+        words = _words(query, seen, scored)
+        matches.append(Match(seen.documents[scored.doc], scored, entry.content, words, entry, led_by))
     return matches
+
+
+def _linked(
+    ctx: Context, kinds: tuple[str, ...], which: Filter, candidates: Candidates, names: Mapping[int, Sequence[str]]
+) -> Linked | None:
+    """The candidates and the texts that rare names in the best of them lead to."""
+    every = tuple(dict.fromkeys(name for of_text in names.values() for name in of_text))
+    if not every:
+        return None
+    bounds = rank.HOP_MOST, rank.HOP_TEXTS, (), 0, True
+    query = CandidateQuery(every, (), rank.first, which.wants, lambda document: 0, *bounds)
+    holding = ctx.store.entries.candidates(ctx.scope, kinds, query)
+    accepted = frozenset(holding.docs)
+    leads: dict[int, str] = {}
+    for name, places in zip(every, holding.positions, strict=True):
+        if 1 < len(places) <= rank.HOP_TEXTS:
+            sources = {doc for doc, of_text in names.items() if name in of_text}
+            for doc in accepted.intersection(places) - (sources if len(sources) == 1 else set()):
+                leads.setdefault(doc, name)
+    if not leads:
+        return None
+    fresh = tuple(doc for doc in leads if doc not in candidates.documents)
+    documents = {**candidates.documents, **{doc: holding.documents[doc] for doc in fresh}}
+    docs = dict.fromkeys((*candidates.docs, *leads))
+    return Linked(candidates._replace(docs=tuple(docs), documents=documents), leads)
 
 
 def _catch_up(ctx: Context, which: Filter) -> int:
@@ -332,10 +405,16 @@ def _words(query: Question, candidates: Candidates, scored: Scored) -> tuple[str
 # --- the answer -------------------------------------------------------------------------------------------------------
 
 
-def _fitted(query: str, matches: list[Match], limit: int, budget: int) -> Recalled:
+def _nearest(match: Match) -> str:
+    """One match in one line, for an answer without any."""
+    cut = snippet(match.text, match.words, match.scored.at, NEAREST_WORDS)
+    return f"{match.document.kind} {match.document.key}: {' '.join(cut.text.split())}"
+
+
+def _fitted(query: str, matches: list[Match], strong: list[Match], limit: int, budget: int) -> Recalled:
     """The best matches within the budget: with shorter snippets first, then with fewer of them."""
     best = matches[0].scored.score if matches else 0.0
-    strong = _strong(matches)[: 2 * limit]
+    strong = strong[: 2 * limit]
     groups: dict[int, list[Match]] = {}
     for at, first in enumerate(first_of_each([match.text for match in strong])):
         groups.setdefault(first, []).append(strong[at])
@@ -358,8 +437,9 @@ def _strong(matches: list[Match]) -> list[Match]:
     if not matches:
         return []
     best = matches[0].scored
-    by_words = best.score - sum(best.parts.get(name, 0.0) for name in BY_MEANING)
-    return [match for match in matches if match.scored.score >= WEAK * (best.score if match.entry else by_words)]
+    score = best.score - best.parts.get("literal", 0.0)  # what is as written comes first, the rest is compared as ever
+    by_words = score - sum(best.parts.get(name, 0.0) for name in BY_MEANING)
+    return [match for match in matches if match.scored.score >= WEAK * (score if match.entry else by_words)]
 
 
 def _cost(hit: Hit) -> int:
@@ -373,7 +453,9 @@ def _hit(group: list[Match], best: float, words: int) -> Hit:
     document, parts = newest.document, group[0].scored.parts
     cut = snippet(newest.text, newest.words, newest.scored.at, words)
     about = parts.get("about", 0) > 0 and not parts.get("words")
-    why = [f"words: {', '.join(newest.words)}"] if newest.words else ["about the same" if about else "beside a hit"]
+    plain = "about the same" if about else "beside a hit" if "newest" not in parts else "the newest of its kind"
+    why = [f"words: {', '.join(newest.words)}"] if newest.words else [plain]
+    why += [f"named in a hit: {group[0].led_by}"] if group[0].led_by else []
     why += [reason for name, reason in _REASONS.items() if parts.get(name, 0) > 0 and name != "pinned"]
     state = (
         "done"
@@ -467,6 +549,8 @@ def hit_json(hit: Hit) -> Json:
 def recalled_json(value: Recalled) -> Json:
     answer: Json = {"hits": [hit_json(hit) for hit in value.hits], "hit_count": len(value.hits), "query": value.query}
     answer |= {"left_out": value.left_out} if value.left_out else {}
+    if value.nearest:
+        answer["nothing_fits"] = f"{NOTHING_FITS} Nearest: {value.nearest}"
     answer |= {"hint": value.hint} if value.hint else {}
     if value.not_embedded:
         answer |= {"not_embedded": {"texts": value.not_embedded, "why": NOT_EMBEDDED}}
@@ -508,11 +592,15 @@ def _hit_name(ctx: Context, hit: Hit) -> str:
 
 def recalled_text(ctx: Context, value: Recalled) -> str:
     lines, of_all = hit_lines(ctx, value.hits)
+    if value.nearest:
+        return f"Nothing fits. Nearest: {as_name(value.nearest)}\nmore=true shows the weak matches."
     closing = f"{brief.counted(len(value.hits), 'hit')}{of_all}" if value.hits else "Nothing was found"
     if value.left_out:
         closing += f", {value.left_out:,} weaker left out"
     if value.waiting:
         closing += f"; {brief.counted(value.waiting, 'output')} not searched: {WAITING}"
+    if value.not_embedded:
+        closing += f"; {brief.counted(value.not_embedded, 'text')} searched by words alone, not embedded yet"
     return brief.lines(lines, f"{closing.rstrip('.')}. {value.hint}".rstrip())
 
 

@@ -19,6 +19,11 @@ WORD_MAX_CHARS = 24  # longer runs are hashes, base64 and the like: their ending
 # search for hexadecimal digits can be meant for them.
 LONG = "\u00ff\u00fflong"
 LONG_HEX = "\u00ff\u00ffhex"
+# The same for texts whose index also has pieces that bridge the cuts: whatever is no longer than BRIDGED_CHARS lies
+# within a piece, so that it is found there and the text need not be read.
+BRIDGED = "\u00ff\u00ffrun"
+BRIDGED_HEX = "\u00ff\u00ffhexrun"
+BRIDGED_CHARS = WORD_MAX_CHARS // 2 + 1
 INFIX_MIN_CHARS = 3  # shorter pieces of words are looked for by reading, not in the index
 
 # Scripts written without spaces between words. Each character is a word of its own.
@@ -116,8 +121,23 @@ def subwords(text: str) -> list[str]:
 def index_words(text: str) -> list[str]:
     """What the index is fed for a text: its words in order, the words inside its identifiers, and parts of words."""
     folded = fold(text)
+    whole = whole_words(folded)
     parts = [] if folded.isascii() or re.search(f"[{_INDIC}]", folded) is None else short_words(folded)
-    return _short(whole_words(folded)) + subwords(text) + parts
+    short = _short(whole)
+    if short is whole:
+        return whole + subwords(text) + parts
+    marks = {LONG: BRIDGED, LONG_HEX: BRIDGED_HEX}
+    return [marks.get(word, word) for word in short + subwords(text) + parts] + _bridges(whole)
+
+
+def _bridges(all_words: list[str]) -> list[str]:
+    """Pieces of over-long words around the places where they were cut. They come last, and move no other word."""
+    half = WORD_MAX_CHARS // 2
+    return [
+        word[at + half : at + half + WORD_MAX_CHARS]
+        for word in all_words
+        for at in range(0, len(word) - WORD_MAX_CHARS, WORD_MAX_CHARS)
+    ]
 
 
 def is_hex(word: str) -> bool:

@@ -319,7 +319,9 @@ def _recall(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> No
         state = ", ".join(filter(None, (hit["trust"], hit.get("state"))))  # provenance, and whether it still holds
         rows.append((hit["kind"], place, hit["updated_at"], state, hit["text"], "; ".join(hit["why"])))
     screen.table(("kind", "id", "updated", "state", "text", "why"), rows)
-    if reply.get("left_out"):
+    if nothing := reply.get("nothing_fits"):
+        cli.notice(nothing.replace("more=true", "--more"))
+    elif reply.get("left_out"):
         cli.notice(f"{reply['left_out']} more; --limit shows them.")
     if waiting := reply.get("not_searched"):
         cli.notice(f"{waiting['outputs']} outputs were not searched. {waiting['why']}")

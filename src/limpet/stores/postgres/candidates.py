@@ -40,6 +40,7 @@ WITH_LITERAL = (
     f"SELECT e.doc FROM {ENTRIES} AND e.folded LIKE %s ORDER BY e.doc DESC LIMIT {candidates.LITERAL_CANDIDATES}"  # noqa: S608
 )
 DOCUMENTS = f"SELECT e.doc, {candidates.DOCUMENT} FROM {ENTRIES} AND e.doc = ANY(%s::bigint[])"  # noqa: S608
+SIZES = f"SELECT e.doc, octet_length(e.content) FROM {ENTRIES} AND e.doc = ANY(%s::bigint[])"  # noqa: S608
 TOTAL = (
     "SELECT coalesce(sum(count), 0)::bigint FROM tallies WHERE tenant = %s AND project = %s AND kind = ANY(%s) "
     "AND session = '' AND tag = ''"
@@ -58,7 +59,10 @@ def entry_candidates(con: Con, scope: Scope, kinds: tuple[str, ...], query: Cand
         loaded = con.execute(DOCUMENTS, (*searched, array(docs))).fetchall()
         return {row[0]: candidates.to_document(row) for row in loaded}
 
-    return candidates.collect(query, words, literals, load, total)
+    def size_of(docs: Sequence[int]) -> dict[int, int]:
+        return dict(con.execute(SIZES, (*searched, array(docs))).fetchall())
+
+    return candidates.collect(query, words, literals, load, total, size_of)
 
 
 def _with_literal(con: Con, literal: str, searched: tuple[object, ...]) -> Positions:
@@ -75,7 +79,7 @@ def word_positions(
     lexemes = [lexeme(stem) for stem in stems]
     # Among few texts no word is common, and the positions also tell in how many texts a word occurs.
     few = total <= query.common_above
-    counts, common = ([], frozenset()) if few else _counted(con, source, lexemes, query, searched)
+    counts, common = ([], frozenset()) if few else _counted(con, source, lexemes, query, searched, total)
     followed = [quoted for at, quoted in enumerate(lexemes) if quoted and at not in common]
     by_term: dict[str, dict[int, tuple[int, ...]]] = {}
     sql = POSITIONS.format(source=source)
@@ -106,14 +110,19 @@ def word_positions(
 
 
 def _counted(
-    con: Con, source: str, lexemes: list[str], query: CandidateQuery, searched: tuple[object, ...]
+    con: Con, source: str, lexemes: list[str], query: CandidateQuery, searched: tuple[object, ...], total: int
 ) -> tuple[list[int], frozenset[int]]:
-    """How many texts hold each word, and the words that are too common to follow, whose counts are estimates."""
+    """How many texts hold each word, and the words that are too common to follow. In a large index the counts of these
+    are estimates."""
+    exact = total <= candidates.EXACT_TEXTS
+    most = candidates.EXACT_TEXTS if exact else query.common_above + 1
     valid = [(at, quoted) for at, quoted in enumerate(lexemes) if quoted]
     words, queries = [at for at, _ in valid], [quoted for _, quoted in valid]
-    counted = numbers(con, COMMON.format(source=source), (words, queries, *searched, query.common_above + 1))
+    counted = numbers(con, COMMON.format(source=source), (words, queries, *searched, most))
     hits: dict[int, Row] = {row[0]: row[1:] for row in counted}
     counts = [hits[at][0] if at in hits else 0 for at in range(len(lexemes))]
+    if exact:
+        return counts, candidates.common_words(counts, total, query)
     common = frozenset(at for at, count in enumerate(counts) if count > query.common_above)
     if common:
         newest = con.execute(LAST.format(source=source), searched).fetchall()
@@ -131,7 +140,8 @@ def tsvector(terms: list[str]) -> str:
 
 def missing(text: str, indexed: Iterable[str]) -> set[str]:
     """Words of a text that are not in its index. Words inside identifiers are not required: older schemas lack them."""
-    return _fitting(analyse.terms(analyse.short_words(analyse.fold(text)))).keys() - set(indexed)
+    marks = {analyse.LONG, analyse.LONG_HEX}  # of which there are newer ones
+    return _fitting(analyse.terms(analyse.short_words(analyse.fold(text)))).keys() - set(indexed) - marks
 
 
 def _fitting(terms: list[str]) -> dict[str, list[int]]:

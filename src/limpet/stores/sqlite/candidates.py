@@ -37,6 +37,11 @@ DOCUMENTS = (
     f"SELECT e.rowid, {candidates.DOCUMENT} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
     "WHERE e.tenant = ? AND e.project = ? AND e.kind IN (SELECT value FROM json_each(?))"
 )
+SIZES = (
+    "SELECT e.rowid, octet_length(e.content) FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "
+    "WHERE e.tenant = ? AND e.project = ?"
+)
+COUNT = "SELECT count(*) FROM {table} WHERE {table} MATCH ?"
 TOTAL = (
     "SELECT coalesce(sum(count), 0) FROM tallies WHERE tenant = ? AND project = ? AND kind = ? "
     "AND session = '' AND tag = ''"
@@ -50,6 +55,9 @@ PIECE_DOCUMENTS = (
 PIECES = "SELECT rowid FROM output_pieces WHERE tenant = ? AND project = ?"
 COUNT_PIECES = "SELECT count(*) FROM output_pieces WHERE tenant = ? AND project = ?"
 IN_SCOPE = "SELECT rowid FROM entries WHERE tenant = ? AND project = ? AND kind IN (SELECT value FROM json_each(?))"
+
+
+PLACES_MOST = 40_000  # positions of one word that are read: a page that repeats a word thousands of times
 
 
 class Searched(NamedTuple):
@@ -74,7 +82,10 @@ def entry_candidates(
         loaded = con.execute(DOCUMENTS, (json.dumps(docs), *scope, json.dumps(kinds)))
         return {row[0]: candidates.to_document(row) for row in loaded}
 
-    return candidates.collect(query, words, literals, load, searched.total)
+    def size_of(docs: Sequence[int]) -> dict[int, int]:
+        return dict(cast(Iterable[tuple[int, int]], con.execute(SIZES, (json.dumps(docs), *scope))))
+
+    return candidates.collect(query, words, literals, load, searched.total, size_of)
 
 
 def piece_candidates(con: Connection, scope: Scope, query: CandidateQuery) -> Candidates:
@@ -99,11 +110,20 @@ def word_positions(
     con: apsw.Connection, table: str, families: Sequence[Iterable[str]], query: CandidateQuery, searched: Searched
 ) -> candidates.WordPositions:
     """The positions of words in the texts of an index, each word with all that count as the same."""
-    followed = [_positions(con, table, family, query.common_above) for family in families]
-    positions, counts = [of_word for of_word, _ in followed], [count for _, count in followed]
+    newest_text = _last(con, table) or 0
+    if newest_text <= candidates.EXACT_TEXTS:
+        counts = [_count(con, table, family) for family in families]
+        common = candidates.common_words(counts, newest_text, query)
+        positions = [
+            None if at in common else _positions(con, table, family, PLACES_MOST)[0]
+            for at, family in enumerate(families)
+        ]
+    else:
+        followed = [_positions(con, table, family, query.common_above) for family in families]
+        positions, counts = [of_word for of_word, _ in followed], [count for _, count in followed]
     # One index serves all projects and kinds. Where the searched texts are few in it, common words are looked up in
     # these alone: matches in other projects would fill the limit. Listing them costs less than it saves then.
-    last = _last(con, table) if None in positions else 0
+    last = newest_text if None in positions else 0
     few = searched.total * 2 < last
     # The plus keeps SQLite from probing the index for one text at a time.
     within, values_within = (f"IN ({searched.sql})", searched.values) if few else ("IS NOT NULL", ())
@@ -145,6 +165,11 @@ def _positions(con: apsw.Connection, table: str, words: Iterable[str], most: int
     for doc, offset in pairs:
         several.setdefault(doc, []).append(offset)
     return {doc: tuple(sorted(offsets)) for doc, offsets in several.items()}, len(several)
+
+
+def _count(con: apsw.Connection, table: str, words: Iterable[str]) -> int:
+    """How many texts hold any of the words."""
+    return cast(int, con.execute(COUNT.format(table=table), (any_of(words),)).fetchall()[0][0])
 
 
 def _last(con: apsw.Connection, table: str) -> int:

@@ -173,12 +173,19 @@ def may_contain(con: apsw.Connection, folded: str) -> str | None:
     """A word query that matches every entry containing the text; None when a full scan is needed.
 
     The first and last word of the text may be parts of longer words, so every word that ends or begins with them is an
-    alternative. Entries with over-long words always match.
+    alternative. They may be parts of over-long words too: these are in the index in pieces, which are not side by side
+    with other words, so that entries with such words match if they hold the pieces anywhere. Entries that were written
+    before there were pieces over the cuts always match.
     """
     words = analyse.words(folded)
     edges = {*words[:1], *words[-1:]}
-    marks = [analyse.LONG, *([analyse.LONG_HEX] if any(map(analyse.is_hex, edges)) else [])]
-    long = [mark for mark in marks if _words_with(con, mark, ends=True)]
+    hexadecimal = any(map(analyse.is_hex, edges))
+    marks = [analyse.LONG, *([analyse.LONG_HEX] if hexadecimal else [])]
+    bridged = [analyse.BRIDGED, *([analyse.BRIDGED_HEX] if hexadecimal else [])]
+    if max(map(len, edges), default=0) > analyse.BRIDGED_CHARS:
+        marks += bridged
+        bridged = []
+    long = [mark for mark in marks if _is_word(con, mark)]
     slots: list[set[str]] = []
     for index, word in enumerate(words):
         first, last = index == 0, index == len(words) - 1
@@ -192,7 +199,11 @@ def may_contain(con: apsw.Connection, folded: str) -> str | None:
                 slots.append(expanded)
     if not slots:
         return None
-    return _phrases(slots, long) if all(slots) else any_of(long)
+    if not all(slots):
+        return any_of(long)
+    phrases = _phrases(slots, long)
+    present = [mark for mark in bridged if _is_word(con, mark)] if len(words) > 1 else []
+    return f"{phrases} OR ({' AND '.join(map(any_of, [present, *slots]))})" if present else phrases
 
 
 def _phrases(slots: list[set[str]], long: list[str]) -> str:

@@ -31,10 +31,14 @@ def recall(view: View) -> DrawnPage:
     body, words = html.many(), "Notes, notepads, memory, decisions, messages that left the window, and outputs."
     if query.strip():
         kinds = [kind] if kind in CHOICES else []
-        reply = view.run("recall", query=query, kinds=kinds, limit=MOST, tokens=TOKENS)
+        weak = view.param("more") == "1"
+        reply = view.run("recall", query=query, kinds=kinds, limit=MOST, tokens=TOKENS, more=weak)
         words = f"{len(reply.hits):,} found" + (f", {reply.left_out:,} weaker ones left out" if reply.left_out else "")
         rows = [_hit(view, hit) for hit in reply.hits]
         body = el("ol", rows, class_="rows cards") if rows else parts.nothing("Nothing that is kept says this.")
+        if reply.nearest:
+            link = el("a", "Show weak matches", href=view.with_query(more=1))
+            body = html.many(parts.nothing(f"Nothing that is kept fits. Nearest: {reply.nearest}"), el("p", link))
     return DrawnPage("Recall", html.many(parts.heading("Recall", sub=words), form, body), "/recall", live=False)
 
 
