@@ -354,6 +354,9 @@ project_not_empty = Conflict.says(
     "the project {project!r} already holds something. Nothing was imported; import into an empty one (--project NAME) "
     "or use --merge."
 )
+nothing_to_back_up = NotFound.says(
+    "there is no store at {place} yet, so nothing was copied. The first write makes one."
+)
 target_exists = Conflict.says("{path} exists already and is not overwritten. Choose another path.")
 skill_exists = Conflict.says(
     "there is a skill {name!r} already. Nothing was changed; choose another name, or call again with replace=true."

@@ -382,3 +382,11 @@ def test_the_refusal_of_a_backup_that_is_too_new_names_the_file_of_the_person(tm
     with limpet.open(str(tmp_path / "other.db"), project="p") as hold, pytest.raises(errors.StoreTooNew) as caught:
         hold.restore(str(tmp_path / "copy.db"))
     assert caught.value.message.startswith(f"{tmp_path / 'copy.db'} was written by a later Limpet")
+
+
+def test_a_backup_of_nothing_says_so_and_leaves_no_file(tmp_path: Path) -> None:
+    target = tmp_path / "backup.db"
+    hold = limpet.open(str(tmp_path / "none.db"), project="demo")
+    with hold, pytest.raises(errors.NotFound, match="there is no store at"):
+        hold.backup(str(target))
+    assert os.listdir(tmp_path) == []

@@ -110,7 +110,7 @@ def test_a_store_that_is_locked_holds_nobody_up(place: Place) -> None:
         begun = started("claude-code", "one")
         # Reading waits for nobody; only that the handoff was used could not be noted.
         assert "Casts come next." in context(
-            place.hook("claude-code", "session-start", begun, LIMPET_SET="hooks.seconds=1")
+            place.hook("claude-code", "session-start", begun, LIMPET_SET="hooks.seconds=6")  # a busy machine needs some
         )
         done = ran("claude-code", "one", "Bash", BIG)
         told = place.hook("claude-code", "after-tool", done, LIMPET_SET="hooks.seconds=1")

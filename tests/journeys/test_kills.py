@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,19 @@ def verify(hold: Limpet, acknowledged: dict[str, str]) -> None:
         assert hashlib.sha256(entry.content.encode()).hexdigest() == digest
 
 
+def rest_of(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """What a process that was killed had still written. `communicate` would skip what `readline` has in its buffer."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process.stdout, process.stderr:
+        rest, err = process.stdout.read(), process.stderr.read()
+    process.wait(60)
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+    return rest, err
+
+
 def kill_library(store: str, name: str, delay: float) -> dict[str, str]:
     """Let a process write for a while after its first acknowledgement, kill it, and give what it acknowledged."""
     process = subprocess.Popen(
@@ -46,7 +60,7 @@ def kill_library(store: str, name: str, delay: float) -> dict[str, str]:
     first = process.stdout.readline()
     time.sleep(delay)
     process.send_signal(signal.SIGKILL)
-    rest, err = process.communicate(timeout=60)
+    rest, err = rest_of(process)
     assert (process.returncode, err) == (-signal.SIGKILL, b"")
     lines = [line for line in (first + rest).split(b"\n") if line]
     return dict(line.decode().split(" ") for line in lines)
@@ -63,7 +77,7 @@ def kill_server(store: str, name: str, delay: float) -> dict[str, str]:
     first = server.read()
     time.sleep(delay)
     server.process.send_signal(signal.SIGKILL)
-    out, _ = server.process.communicate(timeout=60)
+    out, _ = rest_of(server.process)
     whole = out.split(b"\n")[:-1]  # what follows the last line break was not said to the end
     for reply in [first, *map(json.loads, whole)]:
         text = texts[reply["id"]]

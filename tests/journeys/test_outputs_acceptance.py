@@ -316,7 +316,9 @@ def test_a_crash_in_the_middle_of_keeping_leaves_whole_outputs_or_none(store: st
     assert process.stdout is not None
     told = [process.stdout.readline() for _ in range(after)]
     process.send_signal(signal.SIGKILL)  # the next one is being made at this moment
-    told += [line for line in process.communicate(timeout=60)[0].splitlines(keepends=True) if line.endswith("\n")]
+    with process.stdout:  # `communicate` would skip what is in its buffer
+        told += [line for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+    process.wait(60)
     outputs = given(max_age=10**9)
     for id, number in (line.split() for line in told):
         assert outputs.read_content(id) == f"{number} " * 30_000

@@ -100,8 +100,8 @@ class LimpetSession(SessionABC):
             talk.request = list(items)
             talk.usage_mark = None if talk is not self._main or self._run is None else _UsageMark.of(self._run)
             prompt = [system(own)] if own else []
-            own = (tool for tool in data.agent.tools if isinstance(tool, FunctionTool))
-            tools = self._bridge.definitions(own, _definition)
+            functions = [tool for tool in data.agent.tools if isinstance(tool, FunctionTool)]
+            tools = self._bridge.definitions(functions, _definition)
             sent = self._bridge.next(talk.bridged, prompt, _grouped(items), continues=False, tools=tools)
             written = {
                 id(message): talk.written.get(id(message)) or (message, openai_responses.write([message]))

@@ -104,6 +104,8 @@ class SqliteStore:
             raise errors.store_read_only(target, problem.strerror or str(problem)) from problem
 
         def work(con: Connection) -> None:
+            if con.in_memory:
+                raise errors.nothing_to_back_up(self.place)
             copy = apsw.Connection(target, flags=apsw.SQLITE_OPEN_READWRITE)
             # The removal of its journal must be on disk too: one that reappears after a power cut undoes the copy.
             copy.execute("PRAGMA synchronous = EXTRA")
@@ -113,7 +115,7 @@ class SqliteStore:
 
         try:
             self._db.read(work)
-        except errors.StoreProblem:
+        except errors.LimpetError:
             os.unlink(target)  # half a backup is worse than none
             raise
 
