@@ -40,7 +40,7 @@ OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbo
 # A text without any word of the question must be as near as NEAR to match at all.
 ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 5.0, 0.75, 0.2, 0.25
 # Those of a transformer, which reads a text whole, count more.
-ABOUT_READ, ABOUT_READ_TURN = 64.0, 16.0
+ABOUT_READ, ABOUT_READ_TURN = 32.0, 16.0
 ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
 ABOUT_MOST = 60  # texts whose embeddings are compared, the best by words first
 ALIKE_MOST = 24  # texts whose words are compared one by one, the best first
