@@ -104,12 +104,12 @@ def show(title: str, chosen: list[Set], ways: list[tuple[str, Make]]) -> dict[st
     return results
 
 
-def agreement(chosen: list[Set], server: str) -> None:
+def agreement(chosen: list[Set], server: str, model: str) -> None:
     """On how many questions the embedded store and a PostgreSQL server give the same ten ids in the same order."""
     same = among = asked = 0
     for one in chosen:
         with tempfile.TemporaryDirectory() as folder:
-            stores = [Ours(f"{folder}/limpet.db", "bench"), Ours(server, f"bench-{uuid.uuid4().hex[:8]}")]
+            stores = [Ours(f"{folder}/limpet.db", "bench", model), Ours(server, f"bench-{uuid.uuid4().hex[:8]}", model)]
             for kept in stores:
                 kept.add(one.units)
             for question in one.queries:
@@ -133,6 +133,7 @@ def main() -> None:
     parser.add_argument("--signals", action="store_true", help="leave out one signal after the other")
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--agree", metavar="URL", help="compare with a PostgreSQL server, instead of all else")
+    parser.add_argument("--model", choices=("static", "transformer"), default="static", help="for --agree")
     given = parser.parse_args()
     if given.units and given.queries:
         chosen, name, half = sets.neutral(given.units, given.queries), given.units.name, given.half or "all"
@@ -146,7 +147,7 @@ def main() -> None:
         return
     chosen = chosen if half == "all" else chosen[half == "test" :: 2]
     if given.agree:
-        agreement(chosen, given.agree)
+        agreement(chosen, given.agree, given.model)
         return
     ways = [] if given.ours_only else list(baselines())
     ways += [(WORDS, ours(meaning=False)), (WHOLE, ours()), *transformer()]

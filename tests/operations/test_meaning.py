@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from limpet.api import Limpet
 from limpet.recall import static_model
 from limpet.recall.embeddings import HINT, EmbeddingIndex, Embeddings, Models, catch_up
-from limpet.recall.vector_table import VectorTable, unit, unpacked
+from limpet.recall.vector_table import VectorTable, packed, unit, unpacked
 from operations.conftest import Clock, Opener
 from operations.test_recall import keys
 
@@ -162,3 +162,16 @@ def test_the_nearest_of_many_are_found_by_their_signs(model: static_model.Static
     table.load([(9_999, 4_321, model.stored([PUPPY])[0])])
     assert next(iter(table.nearest(model.vector(["puppy", "sofa"]), 10))) == 4_321
     assert len(table.nearest(model.vector(["puppy"]), 10)) == 10
+
+
+def test_vectors_that_share_a_direction_are_told_apart_by_their_signs() -> None:
+    """Five hundred subjects with ten texts each, and all of them much the same."""
+    dice, size = np.random.default_rng(1), static_model.SIZE
+    subjects = np.repeat(dice.normal(0, 1, (500, size)), 10, axis=0)
+    vectors = unit(subjects + dice.normal(0, 0.7, (5_000, size)) + 12 * dice.normal(0, 1, size))
+    table = VectorTable(size)
+    for first in range(0, 5_000, 500):  # the mean is taken anew as the table grows
+        table.load((first + at + 1, first + at, packed(vectors[first + at])) for at in range(500))
+    for first in (0, 700, 4_990):
+        near = table.nearest(vectors[first].astype(np.float32), 10)
+        assert near.keys() == set(range(first, first + 10))

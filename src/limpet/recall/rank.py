@@ -52,8 +52,8 @@ OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbo
 # A text without any word of the question must be as near as NEAR to match at all.
 # For documents ABOUT is a share of the best score by words: both are divided by their best and added, 0.7 and 0.3.
 ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 0.43, 5.0, 0.75, 0.2, 0.25
-# Those of a transformer, which reads a text whole, count more: 0.4 by words and 0.6 by embedding.
-ABOUT_READ, ABOUT_READ_TURN = 1.5, 16.0
+# Those of a transformer, which reads a text whole, count more: half and half.
+ABOUT_READ, ABOUT_READ_TURN = 1.0, 16.0
 ABOUT_LEAST = 6.0  # taken for the best score by words where hardly a word matches
 ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
 ABOUT_MOST = 120  # texts whose embeddings are compared, the best by words first
