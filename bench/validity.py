@@ -149,7 +149,9 @@ class Cited(NamedTuple):
 
 def freshness(folder: str, repositories: Sequence[str]) -> None:
     """Places of a commit, looked at in later ones. The truth is `git blame --reverse`, confirmed by `git log -L`."""
-    rows, right_in_all, all_looks, times = [], 0, 0, []
+    rows: list[tuple[str, str, str]] = []
+    times: list[float] = []
+    right_in_all = all_looks = 0
     for source in repositories:
         checkout = Path(folder) / f"{Path(source).parent.name or 'repository'}-{len(rows)}"
         _git(Path(folder), "clone", "-q", "--shared", source, str(checkout))

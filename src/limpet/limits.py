@@ -42,6 +42,7 @@ ITEMS_READ = 100_000  # memory entries that one search of a framework's store re
 
 # The digest at the start of a session
 DIGEST_BUDGET_TOKENS = 800  # the default of a setting
+DIGEST_NEWEST = 60  # entries among which a write looks for those it pushes out: more do not fit the usual budget
 DIGEST_ENTRY_TOKENS = 220  # of one entry at most, so that one long entry cannot push out the rest
 
 # Skills

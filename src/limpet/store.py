@@ -64,6 +64,7 @@ class Listing(NamedTuple):
     tags_any: tuple[str, ...] = ()  # folded; an entry must carry one of them
     include_replaced: bool = False  # what another entry has replaced, and what has expired
     now: int = 0  # milliseconds: entries that have expired by then are left out
+    pinned: bool = False  # pinned ones alone
 
 
 class Page(NamedTuple):
@@ -440,7 +441,7 @@ class Uses(NamedTuple):
     kind: str
     key: str
     what: str
-    count: int
+    times: int
     at: int
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from limpet import errors, limits
 from limpet.model import MEMORY, NOTE, Draft, Entry, Retry, Scope, Stamp
-from limpet.store import Follow, Listing, Store
+from limpet.store import Edit, Follow, Listing, Store
 
 NOON = 1_772_539_200_000
 
@@ -25,7 +25,7 @@ def test_an_edit_sees_what_the_one_before_it_wrote(store: Store, scope: Scope) -
     def naming(before: Entry | None, previous: Entry) -> Draft:
         return Draft(f"after {previous.key}", "s1")
 
-    edits = [(NOTE, None, lambda before: draft("first")), (MEMORY, "k", Follow(naming))]
+    edits: list[Edit] = [(NOTE, None, lambda before: draft("first")), (MEMORY, "k", Follow(naming))]
     first, second = store.entries.edit_all(scope, edits, stamp())
     assert first.entry.key.startswith("note_")
     assert second.entry.content == f"after {first.entry.key}"
@@ -123,4 +123,4 @@ def test_uses_are_counted(store: Store, scope: Scope) -> None:
         (MEMORY, "k", "useful", 1, NOON),
         (NOTE, "k", "opened", 2, NOON + 1),
     ]
-    assert [use.count for use in store.calls.uses(scope, NOTE, "k")] == [2]
+    assert [use.times for use in store.calls.uses(scope, NOTE, "k")] == [2]

@@ -11,7 +11,6 @@ import pytest
 import limpet
 from limpet.api import Limpet
 from limpet.errors import BadInput
-from limpet.memory import anchors
 from operations.conftest import NOON, Clock
 
 SOURCE = "import os\n\n\ndef connect():\n    # the database\n    return Postgres(14)\n\n\ndef close():\n    pass\n"
@@ -147,7 +146,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
             file.write("# more\n")
         return info
 
-    monkeypatch.setattr(anchors.os, "fstat", growing)
+    monkeypatch.setattr(os, "fstat", growing)
     with pytest.raises(BadInput, match="changed while it was read"):
         hold.call("add_note", {"content": "It cites something", "anchors": [PLACE]})
 

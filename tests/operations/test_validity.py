@@ -317,7 +317,7 @@ def test_use_is_counted_and_does_not_become_a_change(hold: Limpet) -> None:
     hold.call("read_memory", {"key": "db"})
     hold.call("read_memory", {"key": "db"})
     assert hold.call("mark_useful", {"id": "db"})["useful"] == 1
-    assert {use.what: use.count for use in hold.store.calls.uses(hold.scope)} == {"opened": 2, "useful": 1}
+    assert {use.what: use.times for use in hold.store.calls.uses(hold.scope)} == {"opened": 2, "useful": 1}
     assert hold.history(limit=1)[0].seq == seq
     with pytest.raises(errors.NotFound):
         hold.call("mark_useful", {"id": "nothing"})

@@ -130,7 +130,7 @@ def _read(sentence: str) -> _Reading:
                 reason_at = min(reason_at, len(terms))
             terms += map(_term, tokens[at : at + length])
         at += length
-    places = map(frozenset, (contrasted, beside, contrasts))
+    places = (frozenset(contrasted), frozenset(beside), frozenset(contrasts))
     return _Reading(tuple(terms), _weights(sentence), frozenset(cues), *places, reason_at)
 
 

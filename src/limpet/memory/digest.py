@@ -25,6 +25,7 @@ else:
 DAY_MS = 86_400_000
 LOG = "activity-log-"
 HEADING = "## Memory of this project"
+LEAST_CHARS = 4_000  # of a text, whose words are counted to see that it cannot fit
 NAMED_TOKENS = 24  # for the names of what did not fit
 
 
@@ -72,6 +73,11 @@ def _chosen(ctx: Context, entries: Sequence[Entry], most: int) -> _Chosen:
     parts, keys, left_out = [], [], []
     used = tokens.count(HEADING)
     for entry in sorted(entries, key=lambda entry: not entry.pinned):
+        # Every word is a token at least: most of what does not fit need not be counted.
+        least = min(len(entry.content[:LEAST_CHARS].split()), limits.DIGEST_ENTRY_TOKENS)
+        if used + least > most:
+            left_out.append(as_name(entry.key))
+            continue
         part = _part(ctx, entry)
         cost = tokens.count(part) + 1
         if used + cost > most:
@@ -92,9 +98,14 @@ def _part(ctx: Context, entry: Entry) -> str:
 
 
 def candidates(ctx: Context) -> tuple[Entry, ...]:
-    """What the digest chooses from."""
-    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX, now=ctx.now))
-    return page.entries
+    """What the digest chooses from: all that is pinned, and the newest. An older one is in it by chance, where a gap
+    was left, and goes without a word."""
+    newest = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.DIGEST_NEWEST, now=ctx.now))
+    if newest.total == len(newest.entries):
+        return newest.entries
+    listing = Listing((MEMORY,), limit=limits.LIST_MAX, now=ctx.now, pinned=True)
+    pinned = ctx.store.entries.list(ctx.scope, listing).entries
+    return (*pinned, *(entry for entry in newest.entries if not entry.pinned))
 
 
 def displaced(ctx: Context, before: Sequence[Entry], written: Entry, replaced: EntryName | None) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from limpet.store import OPENED, USEFUL
 
 class MarkedUseful(NamedTuple):
     name: EntryName
-    count: int
+    times: int
 
 
 def opened(ctx: Context, entry: Entry) -> None:
@@ -30,8 +30,8 @@ def mark_useful(ctx: Context, id: str) -> MarkedUseful:
     name = validity.named(ctx, NOTE, id)
     ctx.store.calls.record_use(ctx.scope, *name, USEFUL, ctx.now)
     counts = ctx.store.calls.uses(ctx.scope, *name)
-    return MarkedUseful(name, sum(row.count for row in counts if row.what == USEFUL))
+    return MarkedUseful(name, sum(row.times for row in counts if row.what == USEFUL))
 
 
 def useful_json(value: MarkedUseful) -> Json:
-    return {"kind": value.name.kind, "id": value.name.key, "useful": value.count}
+    return {"kind": value.name.kind, "id": value.name.key, "useful": value.times}

@@ -120,7 +120,7 @@ class _Walk:
         """Notes and memory by how often they were used, the most used first."""
         counts: dict[tuple[str, str], Counter[str]] = {}
         for use in self.ctx.store.calls.uses(self.ctx.scope):
-            counts.setdefault((use.kind, use.key), Counter())[use.what] = use.count
+            counts.setdefault((use.kind, use.key), Counter())[use.what] = use.times
         for key, kind in self.names.items():
             if self.mentions[key]:
                 counts.setdefault((kind, key), Counter())[CITED] = self.mentions[key]

@@ -255,7 +255,7 @@ def uses(view: View, kind: str, key: str) -> Html:
     ctx = view.context()
     counted = ctx.store.calls.uses(ctx.scope, kind, key)
     return (
-        el("span", ", ".join(f"{use.what} {use.count:,} times" for use in counted), class_="dim")
+        el("span", ", ".join(f"{use.what} {use.times:,} times" for use in counted), class_="dim")
         if counted
         else html.many()
     )

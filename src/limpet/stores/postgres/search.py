@@ -115,6 +115,8 @@ def _listing(scope: Scope, query: Listing) -> Conditions:
         parts.append("(NOT e.done OR e.replaced)")
     elif not query.include_replaced:
         parts.append("NOT e.replaced" if query.include_done else "NOT e.done")
+    if query.pinned:
+        parts.append("e.pinned")
     if query.now and not query.include_replaced:
         parts.append("(e.expires_at IS NULL OR e.expires_at > %s)")
         values.append(query.now)

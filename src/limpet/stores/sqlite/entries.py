@@ -503,6 +503,8 @@ def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str
         conditions.append("e.session = ?")
         values.append(query.session)
     conditions += [condition for condition in (_by_done(query),) if condition]
+    if query.pinned:
+        conditions.append("e.pinned = 1")
     if query.now and not query.include_replaced:
         conditions.append("(+e.expires_at IS NULL OR +e.expires_at > ?)")
         values.append(query.now)
