@@ -52,6 +52,7 @@ MODERN = ("2026-07-28",)
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 _SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+EXPECTED_VERSION_KEY = "limpet/expected_version"  # in the _meta of a call: fail if what it changes is at another
 STRUCTURED_KEY = "limpet/structured"  # true in the _meta of a call or of tools/list asks for values and their schemas
 
 # How long a client of 2026-07-28 may cache a list. Lists change with the version or the profile; what is read from the
@@ -331,6 +332,7 @@ class Surface:
         operation = offered.get(listed_name(name))
         if operation is None:
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {quoted(name)}. The tools are {', '.join(offered)}.")
+        arguments = _with_version(operation, arguments, params)
         if operation.name in self._begin and not arguments.get("session_id"):
             arguments = {**arguments, "session_id": f"s-{os.urandom(6).hex()}"}
         self._mark_used(client)
@@ -492,6 +494,15 @@ class Surface:
         elif last := self._handoff():
             context = f"## The last handoff, taken up before\n{last}\n\n{context}"
         return context
+
+
+def _with_version(operation: Operation, arguments: Json, params: Json) -> Json:
+    """The arguments with the version that a program expects. It says so in _meta: a model is shown no such argument."""
+    meta = params.get("_meta")
+    expected = meta.get(EXPECTED_VERSION_KEY) if isinstance(meta, dict) else None
+    if expected is None or not any(param.name == "expected_version" for param in operation.params):
+        return arguments
+    return {"expected_version": expected, **arguments}
 
 
 def refused_call(problem: LimpetError, tools: Iterable[str] = OPERATIONS) -> Json:
