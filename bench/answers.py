@@ -24,7 +24,6 @@ from limpet.protocol.mcp_server import HANDSHAKE, ClientState, Surface
 
 NOTES_MOST, HITS_MOST, TOOLS_MOST, INSTRUCTIONS_MOST = 1.3, 1.4, 1_200, 150
 COUNTS = (1_000, 10_000)
-PEERS = ("server-memory", "context-mode")
 WEEKS = 8
 KIND = "eight"  # words of a note, as an agent half remembers it
 
@@ -147,7 +146,8 @@ def _text(item: dict[str, Any]) -> str:
 def _beside(count: int, asked: int) -> None:
     texts = [f"[{at:06}] {note.content}" for at, note in enumerate(corpus.notes(count))]
     questions = corpus.questions(KIND, count, asked)
-    peers = [peer for peer in roll.servers() if any(name in peer.name for name in PEERS)]
+    context_mode = roll.context_mode()
+    peers = [*roll.graphs(), *([context_mode] if context_mode else [])]
     costs = {peer.name: _asked(peer, texts, questions) for peer in (roll.server(), *peers)}
     mine = costs[roll.OURS_SERVED]
     lines = []

@@ -63,8 +63,7 @@ def libraries() -> Iterator[Peer]:
 
 def servers() -> Iterator[Peer]:
     """Servers that a client starts."""
-    for contestant in stdio.peers():
-        yield Peer(contestant.name, _served(contestant, _graph()), server=True)
+    yield from graphs()
     if there := prepared("mcp-memory-service", extensions=True):
         name = f"mcp-memory-service {there.version}"
         command = [str(there.python.with_name("memory")), "server"]
@@ -73,6 +72,12 @@ def servers() -> Iterator[Peer]:
         )
     if found := context_mode():
         yield found
+
+
+def graphs() -> Iterator[Peer]:
+    """npm's server-memory."""
+    for contestant in stdio.peers():
+        yield Peer(contestant.name, _served(contestant, _graph()), server=True)
 
 
 def context_mode() -> Peer | None:

@@ -443,3 +443,54 @@ def test_what_needs_a_conversation_of_our_own_is_not_offered(store: str) -> None
         for name in ("begin_task", "end_task", "cancel_task", "show_window"):
             assert name not in names
             assert name not in instructions
+
+
+# --- what models read -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_by_default_results_are_short_text_and_no_values(store: str, revision: str) -> None:
+    with Lines(stdio_command(store, structured=False)) as server:
+        server.open(revision)
+        assert not [tool for tool in server.ask("tools/list")["tools"] if "outputSchema" in tool]
+        call = {"name": "add_note", "arguments": {"content": "Casts need lookahead", "tags": ["parser"]}}
+        added = server.ask("tools/call", call)
+        assert added["content"] == [{"type": "text", "text": "n2 kept; 1 note, 1 tag."}]
+        assert "structuredContent" not in added
+        assert server.text("update_note", id="n2", done=True).startswith("n2 now done #parser Casts need lookahead")
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", MODERN])
+def test_a_request_can_ask_for_values(store: str, revision: str) -> None:
+    asking = {"limpet/structured": True}
+    with Lines(stdio_command(store, structured=False)) as server:
+        server.open(revision)
+        more = meta(**asking) if revision == MODERN else asking
+        listed = server.ask("tools/list", {"_meta": more})["tools"]
+        assert all("outputSchema" in tool for tool in listed)
+        result = server.ask("tools/call", {"name": "list_notes", "arguments": {}, "_meta": more})
+        assert result["structuredContent"]["note_count"] == 0
+        assert result["content"][0]["text"] == "No notes."
+
+
+def test_the_names_of_earlier_documents_are_answered_and_not_listed(server: Lines) -> None:
+    server.open(MODERN)
+    listed = {tool["name"] for tool in server.ask("tools/list")["tools"]}
+    assert {"read_output", "list_outputs", "recover_journal", "update_journal"} <= listed
+    assert not listed & {"scratchpad_read", "scratchpad_list", "recover_notes", "update_notes"}
+    assert server.text("scratchpad_list") == server.text("list_outputs")
+
+
+def test_a_version_can_be_expected_in_meta(server: Lines) -> None:
+    server.open("2025-11-25")
+    server.call("write_notepad", content="one")
+    for expected, refused in ((1, False), (1, True)):
+        result = server.ask(
+            "tools/call",
+            {
+                "name": "write_notepad",
+                "arguments": {"content": f"after {expected}"},
+                "_meta": {"limpet/expectedVersion": expected},
+            },
+        )
+        assert result.get("isError", False) is refused

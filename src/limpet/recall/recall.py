@@ -514,10 +514,11 @@ def trust(document: Document) -> str:
 
 
 def _kinds(names: tuple[str, ...]) -> tuple[str, ...]:
+    singular = {kind: kind for kind in CHOICES.values()}  # as a hit names its kind
     for name in names:
-        if name not in CHOICES:
+        if name not in CHOICES and name not in singular:
             raise errors.not_one_of("recall", "kinds", name, tuple(CHOICES))
-    return tuple(CHOICES[name] for name in dict.fromkeys(names)) or tuple(CHOICES.values())
+    return tuple(dict.fromkeys((singular | CHOICES)[name] for name in names)) or tuple(CHOICES.values())
 
 
 def moment_of(what: str, text: str, now: int) -> int:
