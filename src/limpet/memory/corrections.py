@@ -240,7 +240,7 @@ def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) 
             shared_figures = shared_figures or any(term.isdigit() for term in before)
         elif what == "insert":
             added += gained
-        elif MARK in after and gained < STRONG:
+        elif MARK in after and gained < STRONG and a > 0:
             lost += weighs  # a word of change in place of the verb
         elif weighs < STRONG:
             added += gained
