@@ -1,7 +1,8 @@
 """The texts of `python -m bench.validity`: corrections and near pairs, and prompts with and without a fitting entry.
 
-They are made from templates with a fixed seed, so that every run has the same ones. They were written before what they
-measure was built, and are not changed to fit it.
+They are made from templates with a fixed seed, so that every run has the same ones. They were written after the first
+version of what they measure, and words that recognise a correction were improved on them: a set of somebody else's says
+more.
 """
 
 from __future__ import annotations

@@ -210,6 +210,6 @@ def test_versions_and_keys_travel_in_headers_and_in_meta(tmp_path: Path) -> None
         names = {tool["name"]: tool for tool in client.ask("tools/list")["tools"]}
         assert "replaces" in names["add_note"]["inputSchema"]["properties"]
         assert "idempotency_key" not in names["add_note"]["inputSchema"]["properties"]
-        stale = {"name": "write_memory", "arguments": {"key": "log", "content": "z y x"}}
-        refused = client.ask("tools/call", {**stale, "_meta": {"limpet/expectedVersion": 1}})
+        late = {"name": "write_memory", "arguments": {"key": "log", "content": "z y x"}}
+        refused = client.ask("tools/call", {**late, "_meta": {"limpet/expectedVersion": 1}})
         assert refused["isError"]

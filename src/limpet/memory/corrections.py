@@ -210,7 +210,8 @@ def _said_differently(new: _Reading, old: _Reading) -> bool:
     lost = [term for term in ahead if term not in behind]
     values = {after for mark, after in pairwise(new.terms) if mark == MARK and after not in old.weights}
     gained = {term for term in behind if term not in old.weights}
-    return len(lost) == 1 and lost[0] == ahead[-1] and len(ahead) > len(lost) + 1 and gained == values != set()
+    at_the_end = 0 < len(lost) <= 2 and lost == ahead[-len(lost) :] and len(ahead) > len(lost) + 1
+    return at_the_end and gained == values != set()
 
 
 def _same_subject(difference: _Difference, shared_key: float) -> bool:
@@ -241,7 +242,7 @@ def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) 
             shared_figures = shared_figures or any(term.isdigit() for term in before)
         elif what == "insert":
             added += gained
-        elif MARK in after and gained < STRONG:
+        elif MARK in after and gained < STRONG and a > 0:
             lost += weighs  # a word of change in place of the verb
         elif weighs < STRONG:
             added += gained

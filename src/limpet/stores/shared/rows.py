@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -246,12 +247,9 @@ def counts(before: Entry | None, after: Entry | None) -> list[Count]:
 
 def open_tags(counted: Iterable[Row], expired: Iterable[str]) -> tuple[TagCount, ...]:
     """Counts by tag and label, without the tags (as JSON) of entries that have expired since they were counted."""
-    left = {tag: (label, count) for tag, label, count in counted}
-    for tags in expired:
-        for tag in map(fold, _tags(tags)):
-            if tag in left:
-                left[tag] = (left[tag][0], left[tag][1] - 1)
-    return tuple(TagCount(label, count) for label, count in left.values() if count > 0)
+    gone = Counter(fold(tag) for tags in expired for tag in _tags(tags))
+    left = (TagCount(label, count - gone[tag]) for tag, label, count in counted)
+    return tuple(item for item in left if item.notes > 0)
 
 
 def tally_of(total: int, tags: tuple[TagCount, ...]) -> Tally:

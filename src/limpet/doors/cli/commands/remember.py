@@ -53,7 +53,7 @@ MEMORY = (
         ("key", "content",
             flag("--append", "Add to what is there instead of replacing it.", to="mode", value="append"),
             "replaces", "expires", "anchors", "expected_version")),
-    Command("memory delete", "limpet memory delete release", "`limpet undo` brings it back.", session=False),
+    Command("memory delete", "limpet memory delete release", "`limpet undo` brings it back."),
     Command("memory pin", "limpet memory pin release", session=False, fixed={"pinned": True}),
     Command("memory unpin", "limpet memory unpin release", session=False, fixed={"pinned": False}),
     Group("handoff", "What one session leaves for the next."),
