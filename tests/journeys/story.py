@@ -63,6 +63,7 @@ class Story(NamedTuple):
     told: dict[str, Any]
     sentences: dict[str, list[list[str]]]
     chance: random.Random
+    varied: bool = False  # whether each sentence of the filler has invented words, so that none says what others say
 
     @property
     def language(self) -> str:
@@ -100,10 +101,18 @@ class Story(NamedTuple):
     def _filler_line(self) -> str:
         """A sentence that hardly ever comes again: two of the story's, each about one of its things."""
         templates, things = self.told["filler"], self.told["things"]
-        clauses = [self.chance.choice(templates).format(thing=self.chance.choice(things)) for _ in range(2)]
+        clauses = [
+            self.chance.choice(templates).format(thing=f"{self.chance.choice(things)}{self._invented()}")
+            for _ in range(2)
+        ]
         first, second = clauses[0].rstrip(".。।"), clauses[1][:1].lower() + clauses[1][1:]
         joint = ", " if self.told.get("spaces", True) else "、"
         return f"{first[:1].upper()}{first[1:]}{joint}{second}"
+
+    def _invented(self) -> str:
+        if not self.varied:
+            return ""
+        return " " + "".join(self.chance.choice("bdfgklmnprstvz") + self.chance.choice("aeiou") for _ in range(3))
 
     def turns(self) -> Iterator[tuple[list[Message], Fact | None]]:
         """Steps without end, each with the fact that it plants."""
@@ -131,9 +140,9 @@ class Story(NamedTuple):
         return [assistant(said, call), result(call.id, "\n".join(self.filler(1) for _ in range(lines)))]
 
 
-def load(path: Path, which: str = "main") -> Story:
+def load(path: Path, which: str = "main", *, varied: bool = False) -> Story:
     told = tomllib.loads(path.read_text(encoding="utf-8"))
-    return Story(told, told["sets"][which], random.Random(11))
+    return Story(told, told["sets"][which], random.Random(11), varied)
 
 
 class Telling:
