@@ -114,8 +114,8 @@ def measure(session: Session, path: Path, questions: list[dict[str, Any]]) -> Ro
             lacking = ", ".join(str(budget) for budget, fit in zip(BUDGETS, fits, strict=True) if not fit)
             misses.append(f"{name} ({lacking}{', previewed' if previewed else ''}): {question['question']}")
     sizes = len(text.encode("utf-8", "surrogatepass")), len(kept.text.encode("utf-8", "surrogatepass"))
-    answers = len(questions), by_preview, tuple(by_question)
-    return Row(name, *sizes, shape, *counts, *answers, read_back, run, tuple(misses))
+    answers = tuple(by_question)
+    return Row(name, *sizes, shape, *counts, len(questions), by_preview, answers, read_back, run, tuple(misses))
 
 
 def _read(session: Session, kept: Replacement, text: str, question: dict[str, Any], budget: int) -> str:

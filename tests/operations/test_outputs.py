@@ -52,6 +52,28 @@ def test_a_reference_says_what_it_is_and_names_the_tool_that_reads_it(work: Sess
     assert len(kept.output.id) == 12
 
 
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        ("pytest -q tests", "$ pytest -q tests"),
+        ('Bash {"command": "make\\nall", "timeout": 5}', "$ make\\nall"),
+        ('{"cmd": ["go", "test"]}', "$ go test"),
+        ('read_graph {"depth": 2}', ""),
+        ('Bash {"command": "curl -H \\"Authorization: Bearer sk-ant-api03-%s\\""}' % ("Zx9" * 30), "$ curl -H"),
+    ],
+)
+def test_a_reference_begins_with_the_command_that_gave_it(work: Session, call: str, line: str) -> None:
+    head, second, *_ = work.outputs.keep("shell", long() + call, call=call).text.split("\n")
+    assert head.startswith("📁 Output cached: ")
+    assert second.startswith(line) if line else second == ""
+    assert "Zx9Zx9" not in second
+
+
+def test_the_command_is_that_of_this_call_though_the_output_was_stored_for_another(work: Session) -> None:
+    work.outputs.keep("shell", long(), call="cat a")
+    assert "\n$ cat b\n" in work.outputs.keep("shell", long(), call="cat b").text
+
+
 def test_identical_content_is_one_output_whatever_the_tool(hold: Limpet) -> None:
     one = kept_id(hold.session("a"), "grep", long())
     two = kept_id(hold.session("b"), "cat", long())

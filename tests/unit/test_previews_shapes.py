@@ -122,9 +122,9 @@ JUNIT = (
                 "from 2026-02-23 10:00:00 to 2026-02-23 10:09:59",
                 "INFO 588",
                 "ERROR 12",
-                "×12 like ERROR worker 7:…557:",
+                "×12 like ERROR worker 7:…557:",  # noqa: RUF001
             ],
-        ),  # noqa: RUF001
+        ),
         (CSV, "table", ["500 rows, 3 columns", "city: Oslo 250, Rome 250", "id,city,size", "500,Oslo,"]),
         (TABLE, "table", ["30 rows, 2 columns", "size: 0 to 29", "| item29 | 29 |"]),
         (JSON_LINES, "json lines", ["300 rows", "kind: a 200, b 100", "at: 0 to 299"]),
@@ -168,3 +168,68 @@ def test_a_smaller_budget_keeps_what_matters_most() -> None:
 def test_a_number_may_have_any_blank_around_it(blank: str) -> None:
     rows = "".join(f"{at},{blank if at == 20 else ''}{at * 7},x\n" for at in range(40))
     assert "size: 0 to 273" in preview("id,size,kind\n" + rows, budget=400).text
+
+
+HISTORY = "\n".join(
+    f"commit {n:040x}\nAuthor: Ann <a@example.org>\nDate:   Mon Mar {n % 9 + 1} 10:00:00 2026\n\n    subject {n}\n"
+    for n in range(30)
+)
+LOCK = "\n\n".join(f'[[package]]\nname = "pkg-{n}"\nversion = "1.{n}"\ndependencies = []' for n in range(40))
+COMPOSE = "services:\n" + "\n".join(f"  svc{n}:\n    image: img:{n}\n    replicas: {n}" for n in range(20))
+PLAN = "\n".join(
+    line
+    for n in range(6)
+    for line in (
+        f"EXPLAIN SELECT * FROM t{n};",
+        f" Seq Scan on t{n}  (cost=0.00..{n}.00 rows=1 width=4)",
+        f" Execution Time: {n}.5 ms",
+    )
+)
+TAP = "TAP version 13\n1..40\n" + "\n".join(f"{'not ok' if n == 7 else 'ok'} {n} - case {n}" for n in range(1, 41))
+
+
+@pytest.mark.parametrize(
+    ("content", "shape", "words"),
+    [
+        (HISTORY, "history", ["30 commits", "authors: Ann 30", "000000000 subject 0 (Ann)"]),
+        (LOCK, "settings", ["tables: package 40", "40 records:", "pkg-3 1.3"]),
+        (COMPOSE, "settings", ["services:", "  svc7:"]),
+        (PLAN, "plan", ["6 statements", "Execution Time: 5.5 ms", "EXPLAIN SELECT * FROM t0;"]),
+        (TAP, "run", ["not ok 7 - case 7"]),
+    ],
+)
+def test_records_of_these_kinds_are_known(content: str, shape: str, words: list[str]) -> None:
+    rendered = preview(content)
+    assert rendered.shape == shape, rendered.text
+    assert [word for word in words if word not in rendered.text] == [], rendered.text
+
+
+def test_monotony_takes_one_line_and_a_failure_in_it_is_shown() -> None:
+    numbers = preview("\n".join(map(str, range(1, 5001))) + "\nERRMSG")
+    assert "1 … 5000 (5,000 numbers, each 1 more)" in numbers.text
+    assert len(numbers.text.splitlines()) <= 4
+    same = preview("waiting for the lock\n" * 300 + "done")
+    assert "waiting for the lock (300 times the same line)" in same.text
+    frames = "\r".join(f"fetch: {n}%|{'█' * (n // 10)}| {n}/100 [00:00<00:00, 9.1it/s]" for n in range(101))
+    bars = preview(frames + "\nall fetched")
+    assert "(the last of 101 frames)" in bars.text
+    assert "all fetched" in bars.text
+    failing = preview("retry\n" * 50 + "ERROR: disk full\n" + "retry\n" * 50)
+    assert "ERROR: disk full" in failing.text
+    assert failing.failures == 1
+    repeated = preview("ERROR: disk full\n" * 50)
+    assert "50 failure lines" in repeated.text
+
+
+@pytest.mark.parametrize("line", ["Exit code 3", "Process exited with code 3", "exit status: 3"])
+def test_the_exit_code_comes_first(line: str) -> None:
+    words = "\n".join(f"word {n}" for n in range(400))
+    assert preview(f"{line}\n{words}").text.startswith("exit code 3; ")
+    assert preview(f"{words}\n{line}").text.startswith("exit code 3; ")
+
+
+def test_a_folded_group_says_what_varies() -> None:
+    lines = [f"2026-02-23 10:{n // 60:02}:{n % 60:02} INFO order {5000 + n} paid" for n in range(300)]
+    assert "×300 like INFO order 5000…5299 paid" in preview("\n".join(lines)).text  # noqa: RUF001
+    alike = [f"2026-02-23 10:{n // 60:02}:{n % 60:02} INFO tick" for n in range(300)]
+    assert "×300 INFO tick" in preview("\n".join(alike)).text  # noqa: RUF001

@@ -31,6 +31,8 @@ class _Commit(NamedTuple):
 def history_score(text: OutputText) -> float:
     """Commits with an author each."""
     sample = text.sample
+    if not sample or not sample[0].startswith("commit "):
+        return 0.0
     commits = sum(_COMMIT.match(line) is not None for line in sample)
     authors = sum(_AUTHOR.match(line) is not None for line in sample)
     return 0.97 if commits >= 2 and authors * 2 >= commits and _COMMIT.match(sample[0]) else 0.0
@@ -88,14 +90,16 @@ _SAID = re.compile(r"^(?:version|Version)\s?[:=]\s?(.{1,60})")
 def settings_score(text: OutputText) -> float:
     """How many lines are names with values, by indentation (YAML), in tables (TOML) or in paragraphs."""
     sample = text.sample
-    if len(sample) < 8 or text.bracketed:
+    if len(sample) < 8:
         return 0.0
     total = len(sample)
+    if sum(":" in line or "=" in line for line in sample) * 3 < total:
+        return 0.0
     tables = sum(_TABLE.match(line) is not None for line in sample)
     if tables >= 2 and sum(_ASSIGNED.match(line) is not None for line in sample) + tables >= 0.35 * total:
         return 0.9
     fields = sum(_FIELD.match(line) is not None or line[:1] == " " for line in sample)
-    if "\n\n" in text.content and fields >= 0.9 * total and sum(map(_begins_paragraph, sample)) >= 2:
+    if fields >= 0.9 * total and sum(map(_begins_paragraph, sample)) >= 2:
         return 0.7
     named = sum(_YAML.match(line) is not None for line in sample)
     nested = sum(line[:1] == " " for line in sample)

@@ -28,13 +28,13 @@ _CRUMB = 160  # characters of an enclosing line that are shown
 _WEAK = 0.22  # units that score less than this share of the best are not shown
 _FURTHER = 0.4  # the same for those that are neither among the best nor have words that these lack
 _CARD = 400  # units of a record whose fields are listed
-_CARD_SHARE = 0.4  # of what is left of the budget
+_CARD_SHARE = 0.35  # of what is left of the budget
 _VALUE = 5  # units of a field's value that are shown with it
 _FIELD_CHARS = 140  # characters of a field on a card
-_FOLLOWING, _FOLLOWING_SHARE = 4, 0.15  # units after the best one, and what they may cost of what is left
+_FOLLOWING, _FOLLOWING_SHARE = 4, 0.2  # units after the best one, and what they may cost of what is left
 _REACH = 60  # units below a hit that are searched for a reason
 _NEAR, _NEAR_SHARE = 6, 0.5  # of the best units, those that may be completed
-_SECOND = 0.85  # of the best score, from which the record of the second unit is shown too
+_SECOND = 0.9  # of the best score, from which the record of the second unit is shown too
 _KEY = re.compile(r"""\s*(?:- )?[\["'{ ]*[\w.$@/ -]{1,60}["'\]]?\s?(?:=|:(?!:))""")  # how a field of a record begins
 _LONG_SHARE = 0.35  # of the budget, that a unit may cost without being shortened
 _TOKEN_CHARS = 3  # characters of a token, at least, in most texts
@@ -132,7 +132,7 @@ class Choice:
         weak = -1
         for near in range(unit + 1, min(self.units.count, unit + _REACH)):
             text = self.units[near][:_CRUMB]
-            if self.units.heading(near) is not None and (level is None or self.units.heading(near, 0) <= level):
+            if self.units.heading(near) is not None and (level is None or (self.units.heading(near) or 0) <= level):
                 break
             if form_of(text) == form:
                 continue  # the next line of a list: what went wrong elsewhere

@@ -199,7 +199,7 @@ def _columns(units: Units, names: frozenset[str]) -> Iterator[tuple[float, int]]
     sign = next((sign for sign in (",", "\t", ";", "|") if units.separated() and header.count(sign)), None)
     cells = header.split(sign) if sign else header.split()
     column = next((at for at, cell in enumerate(cells) if _stems(cell) & names), None)
-    if column is None or len(cells) < 3 or (sign is None and any(map(str.isdigit, header))):
+    if column is None or (sign is None and (len(cells) < 3 or any(map(str.isdigit, header)))):
         return
     for unit in range(1, units.count):
         row = units[unit].split(sign, len(cells))
