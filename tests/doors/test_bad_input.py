@@ -17,6 +17,7 @@ from doors.cli_runner import Ran, run, run_child, sentence
 from journeys.stdio import Server
 from limpet import errors
 from limpet.api import Limpet
+from limpet.catalogue.table import for_people
 
 PAD = "# Plan\n- [ ] Parse casts\n"
 MEGABYTES = "x" * 10_000_000
@@ -243,7 +244,8 @@ def test_a_real_command_says_it_on_one_line(id: str, hold: Limpet, typed: tuple[
     before = list(hold.export_lines())
     problem = refused(hold, case)
     ran = run_child(*typed[:-1], *case.cli, stdin=case.stdin)
-    assert ran == Ran(problem.exit_code, "", f"limpet: {problem.message}\n")
+    words = " ".join(case.cli[:2])
+    assert ran == Ran(problem.exit_code, "", f"limpet: {for_people(problem.message, words)}\n")
     assert list(hold.export_lines()) == before
 
 
