@@ -70,7 +70,7 @@ def _surface() -> None:
     with open_ours(ours) as hold:
         for profile in ("core", "coding", "full"):
             surface, client = Surface(hold, profile), ClientState(revision=HANDSHAKE[-1])
-            listed = surface.handler("tools/list", {}, HANDSHAKE[-1])({}, client, HANDSHAKE[-1])
+            listed: dict[str, Any] = surface.handler("tools/list", {}, HANDSHAKE[-1])({}, client, HANDSHAKE[-1])
             tools = count_tokens(json.dumps(listed, ensure_ascii=False, separators=(",", ":")))
             guidance = count_tokens(hold.guidance(profile))
             goals = ["", ""]

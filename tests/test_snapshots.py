@@ -372,10 +372,10 @@ TALK: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def said(surface: Surface, client: ClientState, tool: str, arguments: dict[str, Any]) -> str:
-    params = {"name": tool, "arguments": arguments}
+    params: dict[str, object] = {"name": tool, "arguments": arguments}
     revision = HANDSHAKE[-1]
     try:
-        result = surface.handler("tools/call", params, revision)(params, client, revision)
+        result: dict[str, Any] = surface.handler("tools/call", params, revision)(params, client, revision)
     except RpcError as problem:
         return f"protocol error: {problem.message}"
     texts = [part["text"] for part in result["content"]]
@@ -391,9 +391,10 @@ def test_the_book_of_what_an_agent_meets(name: str, tmp_path: Path) -> None:
         assert kept.output is not None
     with limpet.open(place, project="demo", session="one", folder=str(tmp_path), clock=lambda: NOON) as hold:
         surface, client = Surface(hold, name), ClientState(revision=HANDSHAKE[-1], since=NOON)
-        asked = {"protocolVersion": HANDSHAKE[-1], "capabilities": {}, "clientInfo": {}}
+        asked: dict[str, object] = {"protocolVersion": HANDSHAKE[-1], "capabilities": {}, "clientInfo": {}}
         hello = surface.handler("initialize", asked, HANDSHAKE[-1])(asked, client, HANDSHAKE[-1])
-        tools = surface.handler("tools/list", {}, HANDSHAKE[-1])({}, client, HANDSHAKE[-1])["tools"]
+        listing: dict[str, Any] = surface.handler("tools/list", {}, HANDSHAKE[-1])({}, client, HANDSHAKE[-1])
+        tools = listing["tools"]
         pages = [f"# Instructions\n\n{hello['instructions']}", "# Tools"]
         for tool in tools:
             params = {key: part.get("description", "") for key, part in tool["inputSchema"]["properties"].items()}

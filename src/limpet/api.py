@@ -74,6 +74,9 @@ class ToolAnswer(str):
         answer.values = values
         return answer
 
+    def __getnewargs__(self) -> tuple[str, dict[str, Any]]:  # for copies and pickles
+        return str(self), self.values
+
 
 class Tool(NamedTuple):
     """A tool for people who call a model's API themselves, in the form that each API takes."""

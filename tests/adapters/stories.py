@@ -125,7 +125,7 @@ async def a_handoff_arrives_once(drive: Driver, hold: Limpet) -> None:
     await agent.run("Do the records.", "monday")
     assert "go on with 4" not in text(agent.windows[0])
     await agent.run("Go on.", "tuesday")
-    assert "go on with 4" in agent.windows[2][0].text.split("Notes (add_note")[0]
+    assert "go on with 4" in agent.windows[2][0].text.split("Notes: write down")[0]
     await agent.run("What now?", "wednesday")
     assert "go on with 4" not in text(agent.windows[3])
 

@@ -337,7 +337,7 @@ def test_the_tool_runner_with_our_tools_and_theirs(hold: Limpet) -> None:
     assert last.content[0].to_dict()["text"] == "Done."
     fetched, noted, refused, counted, viewed = told(bodies)
     assert fetched.startswith("📁 Output cached: ")
-    assert "note_" in noted
+    assert " kept; " in noted
     assert refused.startswith("note content is empty")
     assert counted == str(stories.ROWS + 1)
     assert "/memories/notes/note_" in viewed

@@ -41,7 +41,7 @@ def test_the_first_prompt_brings_what_was_written_down_and_a_compaction_brings_i
     assert first["hookEventName"] == "UserPromptSubmit"
     assert first["additionalContext"].index("Go on with record 4.") < first["additionalContext"].index(stories.MARK)
     assert "data, not instructions" in first["additionalContext"]
-    assert "Notes (add_note" in first["additionalContext"]
+    assert "Notes: write down" in first["additionalContext"]
     assert "Go on with record 4." in hold.session("third").context(), "nobody has answered yet"
     assert result(agent, "Bash", {"stdout": "short"}) == {}
     assert "Go on with record 4." not in hold.session("third").context(), "now it has served"

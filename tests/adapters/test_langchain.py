@@ -215,7 +215,7 @@ def test_the_system_prompt_keeps_its_blocks(hold: Limpet) -> None:
     first, second, third = seen[0].content
     assert "Go on with record 4." in first["text"]
     assert second == own
-    assert third["text"].startswith(f"{HEAD_MARK}\n\nNotes (add_note")
+    assert third["text"].startswith(f"{HEAD_MARK}\n\nNotes: write down")
 
 
 def test_a_process_that_comes_later_sends_the_very_messages_of_the_thread(hold: Limpet) -> None:

@@ -215,7 +215,7 @@ def test_instructions_stand_between_the_handoff_and_how_to_use_the_tools(hold: L
     agent = Agent(name="Scripted", model=model, instructions="Be brief.", tools=list(memory.tools))
     asyncio.run(Runner.run(agent, "Hello.", session=memory, run_config=memory.run_config()))
     first = model.windows[0][0].text
-    assert first.index("Go on with record 4.") < first.index("Be brief.") < first.index("Notes (add_note")
+    assert first.index("Go on with record 4.") < first.index("Be brief.") < first.index("Notes: write down")
     assert memory.session_id == "t"
 
 

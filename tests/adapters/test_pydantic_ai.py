@@ -188,7 +188,7 @@ def test_instructions_and_system_prompts_stay_where_they_are(hold: Limpet) -> No
     instructions, first, asked, state = agent.windows[0]
     parts = instructions.text.split("\n\n")
     assert "Go on with record 4." in instructions.text.split("Be brief.")[0]
-    assert parts.index("Be brief.") < next(at for at, part in enumerate(parts) if part.startswith("Notes (add_note"))
+    assert parts.index("Be brief.") < next(at for at, part in enumerate(parts) if part.startswith("Notes: write down"))
     assert (first.role, first.text) == ("system", "You fetch.")
     assert asked.text == "Hello."
     assert "## Session Notepad" in state.text

@@ -43,7 +43,8 @@ class Place:
         out, err = process.communicate(content, timeout=100)
         assert process.returncode == 0, err
         assert err == b""
-        answer = json.loads(out)
+        silent = (client, event) == ("claude-code", "before-compact")  # what it prints would be an instruction
+        answer = {} if silent and not out else json.loads(out)
         assert isinstance(answer, dict)
         return answer
 

@@ -244,7 +244,8 @@ def test_a_real_command_says_it_on_one_line(id: str, hold: Limpet, typed: tuple[
     before = list(hold.export_lines())
     problem = refused(hold, case)
     ran = run_child(*typed[:-1], *case.cli, stdin=case.stdin)
-    assert ran == Ran(problem.exit_code, "", f"limpet: {for_people(problem.message)}\n")
+    words = " ".join(case.cli[:2])
+    assert ran == Ran(problem.exit_code, "", f"limpet: {for_people(problem.message, words)}\n")
     assert list(hold.export_lines()) == before
 
 

@@ -427,7 +427,7 @@ def read(*words: str) -> tuple[object, object] | None:
 
 
 def test_mcp_is_recognised_without_click() -> None:
-    values = {"profile": "core", "no_handoff": False, "log_json": False, "traces": False}
+    values = {"profile": "core", "structured": False, "no_handoff": False, "log_json": False, "traces": False}
     assert read("mcp") == ({}, values)
     assert read("mcp", "--profile", "full", "--session=s", "--store", "/x", "--project", "p") == (
         {"store": "/x", "project": "p", "session": "s"},

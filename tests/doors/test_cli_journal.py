@@ -69,7 +69,7 @@ def test_the_quick_way_and_the_usual_way_give_the_same_text(folder: Path) -> Non
         quick = run(folder, "recover", *words)
         assert quick.rstrip("\n") == ask(folder, "recover", *words)["text"].rstrip("\n")
     for wrong in ("0", "4", "two"):
-        assert b"level of recover_journal" in child(folder, "journal", "recover", "--level", wrong).stderr
+        assert b"level of `limpet journal recover`" in child(folder, "journal", "recover", "--level", wrong).stderr
     assert child(folder, "journal", "recover", "--level").returncode == 2
 
 

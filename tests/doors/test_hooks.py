@@ -472,7 +472,7 @@ def test_images_are_not_lost(place: Place) -> None:
 
 @pytest.mark.parametrize("client", ["codex", "gemini", "copilot"])
 def test_a_failure_stays_a_failure(place: Place, client: str) -> None:
-    done = ran(client, "one", "tests", BIG)
+    done = ran(client, "one", "mcp__ci__tests" if client == "codex" else "tests", BIG)
     if client == "copilot":
         done["toolResult"]["resultType"] = "failure"
         found = place.hook(client, "after-tool", done)["modifiedResult"]
@@ -498,6 +498,6 @@ def test_it_can_be_switched_off_for_a_project_a_client_and_a_tool(place: Place) 
     assert place.hook("claude-code", "session-start", start) == {}
     assert place.hook("codex", "session-start", started("codex", "one"))
     assert place.hook("codex", "after-tool", ran("codex", "one", "mcp__files__list", BIG)) == {}
-    assert place.hook("codex", "after-tool", ran("codex", "one", "shell", BIG))
+    assert place.hook("gemini", "after-tool", ran("gemini", "one", "run_shell_command", BIG))
     place.configure("[hooks]\nenabled = false\n")
     assert place.hook("codex", "session-start", started("codex", "one")) == {}

@@ -191,7 +191,7 @@ def test_a_big_result_is_a_reference_that_can_be_read(hold: Limpet) -> None:
     model = Script(call("fetch"), read, "found")
     fetch = Tool("fetch", "Fetch it.", {"type": "object"}, lambda arguments: big)
     Agent(hold.session(), model, tools=[fetch]).run("Find the needle.")
-    assert "the needle is here" in last_result(model.requests[2])["content"]
+    assert "the needle is here" in last_result(model.requests[2])
     assert len(shown(model.requests[2])) < 6_000
 
 
@@ -223,7 +223,7 @@ def test_guidance_for_its_tools_is_in_every_request(hold: Limpet) -> None:
     assert len(model.requests) == 2
     for request in model.requests:
         text = shown(request)
-        for part in ("Notes (add_note", "Notepad (", "Memory (", "Tasks (", "Outputs (", "Recall (recall)"):
+        for part in ("Notes: ", "Notepad: ", "Memory: ", "Tasks: ", "Outputs: ", "Recall: "):
             assert text.count(part) == 1, part
 
 
@@ -248,7 +248,7 @@ def test_a_reference_in_the_arguments_of_an_own_tool_is_the_text_itself(hold: Li
     )
     Agent(hold.session(), model, tools=[tool]).run("go")
     assert texts == [{"text": data, "names": ['a "quoted" name', "as it is"], "size": "3"}]
-    assert "quoted" in last_result(model.requests[2])["content"]
+    assert "quoted" in last_result(model.requests[2])
     assert last_result(model.requests[3]) == last_result(model.requests[2])
     assert "there is no output" in shown(model.requests[4])
 
@@ -461,8 +461,8 @@ def test_tasks_nest_four_deep_and_end_in_order(hold: Limpet) -> None:
     moves = [call("begin_task", description=f"level {number}") for number in range(1, 6)]
     model = Script(*moves, call("cancel_task"), call("cancel_task", reason="wrong way"), "done")
     Agent(hold.session(), model).run("go")
-    depths = [last_result(request).get("depth") for request in model.requests[1:5]]
-    assert depths == [1, 2, 3, 4]
+    depths = [last_result(request).partition("depth ")[2] for request in model.requests[1:5]]
+    assert depths == ["1.", "2.", "3.", "4."]
     assert "the limit is 4" in last_result(model.requests[5])  # the fifth is refused
     assert "cancel_task needs reason" in str(last_result(model.requests[6]))
     assert "[Cancelled: level 4 — wrong way]" in shown(model.requests[7])
@@ -477,7 +477,7 @@ def spawn_and_wait(count: int, how: str = "spawn_session", **more: Any) -> list[
 
     def remember(following: Move) -> Move:
         def move(messages: Sequence[Message]) -> Move:
-            ids.append(last_result(messages)["id"])
+            ids.append(last_result(messages).split()[1])  # "Session s-… begun"
             return following if isinstance(following, Message) else call("wait_for_sessions", ids=ids)
 
         return move
@@ -497,9 +497,9 @@ def test_children_really_run_at_once_and_report(hold: Limpet) -> None:
     parent = Script(*spawn_and_wait(3, model="worker"))
     with Agent(hold.session(), parent, profile="agent", models={"worker": child}) as agent:
         assert agent.run("Split it.").text == "all in"
-    results = last_result(parent.requests[-1])["results"]
-    assert [one["status"] for one in results] == ["completed"] * 3
-    assert results[1]["result"] == "done with Task: part 1"
+    results = last_result(parent.requests[-1]).split("\n")
+    assert [line.split()[1] for line in results] == ["completed:"] * 3
+    assert results[1].endswith("completed: done with Task: part 1")
 
 
 def test_a_fork_has_the_history_and_the_notepad_and_a_spawned_one_has_not(hold: Limpet) -> None:
@@ -513,8 +513,7 @@ def test_a_fork_has_the_history_and_the_notepad_and_a_spawned_one_has_not(hold: 
         parent = Script(call("write_notepad", content="the plan"), *spawn_and_wait(1, how, model="worker"))
         with Agent(hold.session(how), parent, profile="agent", models={"worker": child}) as agent:
             agent.run("The whole story.")
-        (result,) = last_result(parent.requests[-1])["results"]
-        assert (result["status"], result["result"]) == ("completed", "my answer")
+        assert last_result(parent.requests[-1]).endswith(" completed: my answer")
         assert "part 0" in seen[0]
         assert ("The whole story." in seen[0]) is there
         assert ("the plan" in seen[0]) is there
@@ -535,9 +534,9 @@ def test_a_child_that_crashes_or_runs_out_touches_nobody_else(hold: Limpet) -> N
         parent = Script(*spawn_and_wait(1, model=name, token_limit=5_000))
         with Agent(hold.session(name), parent, profile="agent", models={name: model}) as agent:
             assert agent.run("go").outcome == "completed"
-        (result,) = last_result(parent.requests[-1])["results"]
-        assert result["status"] == status
-        assert words in (result.get("error") or result["result"])
+        result = last_result(parent.requests[-1])
+        assert f" {status}: " in result
+        assert words in result
 
 
 def test_cancelling_the_parent_cancels_the_children(hold: Limpet) -> None:

@@ -106,7 +106,7 @@ class Bridge(Generic[N]):
                 return window.as_text(window.ABOUT_WINDOW[name](bridged.window))
         of_transcript = speaker and find(name).run.startswith(OF_TRANSCRIPT)
         id = session_name(f"{session.id}/{speaker}") if of_transcript else session.id
-        return self.hold.answer(find(name), arguments, id, self._by)
+        return str(self.hold.answer(find(name), arguments, id, self._by))  # frameworks know plain strings
 
     def expand(self, session: Session, tool: str, arguments: Any) -> Any:
         """Arguments for the caller's own tool, each hold:// reference replaced by the stored text."""

@@ -271,7 +271,8 @@ def _meant(param: Param, value: Any) -> Any:
         return int(value)
     if not isinstance(value, str):
         return value
-    text, meant = value.strip(), value
+    text = value.strip()
+    meant: Any = value
     if param.type == "integer" and _WHOLE.fullmatch(text):
         meant = int(text)
     elif param.type == "boolean":

@@ -506,16 +506,19 @@ def for_agent(text: str, tools: Iterable[str]) -> str:
     return " ".join([first, *(sentence for sentence in more if not missing.intersection(re.findall(r"\w+", sentence)))])
 
 
-def for_people(text: str) -> str:
-    """A message as a person at a terminal reads it: with commands in the place of tools."""
-    for words, command in _COMMANDS_FOR.items():
-        text = text.replace(words, f"`limpet {command}`")
-    return re.sub(r"(?<![\w'\"`])[a-z]+(?:_[a-z]+)+(?![\w'\"`])", _command, text)
+def for_people(text: str, running: str = "") -> str:
+    """A message as a person at a terminal reads it: with commands in the place of tools. `running` is the command that
+    was typed, which is named where it calls the operation."""
 
+    def command(name: re.Match[str]) -> str:
+        operation = OPERATIONS.get(name[0])
+        if operation is None or not operation.commands:
+            return name[0]
+        return f"`limpet {running if running in operation.commands else operation.commands[0]}`"
 
-def _command(name: re.Match[str]) -> str:
-    operation = OPERATIONS.get(name[0])
-    return f"`limpet {operation.commands[0]}`" if operation is not None and operation.commands else name[0]
+    for words, words_of_command in _COMMANDS_FOR.items():
+        text = text.replace(words, f"`limpet {words_of_command}`")
+    return re.sub(r"(?<![\w'\"`])[a-z]+(?:_[a-z]+)+(?![\w'\"`])", command, text)
 
 
 def operation_of(function: Callable[..., Any]) -> Operation:

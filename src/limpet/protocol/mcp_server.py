@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from limpet.session import greeting as greetings
     from limpet.session import sessions
     from limpet.session.greeting import Greeting
+    from limpet.settings import Bounds
 else:
     greetings, sessions = map(LateModule, ("session.greeting", "session.sessions"))
 
@@ -294,7 +295,7 @@ class Surface:
 
     def _tool(self, operation: Operation, revision: str, structured: bool, lists_session: bool) -> Json:
         small = self._profile in SMALL
-        bounds = self._hold.bounds if self._hold else DEFAULTS  # prices are listed without a store
+        bounds: Bounds = getattr(self._hold, "bounds", DEFAULTS)  # prices are listed without a store
         tool: Json = {
             "name": operation.name,
             "description": operation.description(),

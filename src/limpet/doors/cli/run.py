@@ -208,13 +208,13 @@ def run(args: list[str], recognised: tuple[Command, dict[str, Any], dict[str, An
     except Misuse as problem:
         return int(import_module(CLICK).refuse(cli.command, str(problem), as_json=as_json))
     except (Exception, KeyboardInterrupt) as problem:
-        return ended_by(problem, as_json=as_json)
+        return ended_by(problem, as_json=as_json, command=cli.command.words)
 
 
-def ended_by(problem: BaseException, *, as_json: bool = False) -> int:
-    """Report what stopped a command; its exit code."""
+def ended_by(problem: BaseException, *, as_json: bool = False, command: str = "") -> int:
+    """Report what stopped a command; its exit code. Programs, which read JSON, get the words of the library."""
     if isinstance(problem, LimpetError):
-        _report(problem.code, for_people(problem.message), as_json)
+        _report(problem.code, problem.message if as_json else for_people(problem.message, command), as_json)
         return problem.exit_code
     if isinstance(problem, KeyboardInterrupt):
         return INTERRUPTED

@@ -108,8 +108,8 @@ class HookRun:
 def main(client: str | None, event: str) -> NoReturn:
     job = HookRun(client, event)
     reply, outcome = job.within(job.answer, 1 - TELLING) or (job.within(job.trouble) or {}, None)
-    # What a hook before a compaction prints becomes an instruction to the summariser, an empty object too.
-    is_written = (event == "before-compact" and not reply) or job.within(lambda: _written(reply))
+    silent = not reply and event == "before-compact" and job.client in clients.SILENT_BEFORE_COMPACT
+    is_written = silent or job.within(lambda: _written(reply))
     if is_written and outcome is not None and outcome.after is not None:
         job.within(outcome.after)
     os._exit(0)

@@ -133,7 +133,8 @@ def _is_text(item: Node) -> bool:
 
 
 def _member_start(holder: Node, name: str) -> int:
-    return next(member.start for member in reversed(holder.members) if member.name == name)
+    starts: list[int] = [member.start for member in holder.members if member.name == name]
+    return starts[-1]
 
 
 def _says(text: str, value: Any) -> bool:
