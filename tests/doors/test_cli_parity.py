@@ -42,7 +42,20 @@ def test_every_operation_has_a_command() -> None:
 
 def test_the_commands_are_those_that_were_asked_for() -> None:
     assert set(ALL) - set(COMMANDS) == {
-        *("init", "mcp", "serve", "export", "import", "backup", "doctor", "tools", "context", "completion", "demo"),
+        *(
+            "init",
+            "mcp",
+            "serve",
+            "export",
+            "import",
+            "backup",
+            "doctor",
+            "index",
+            "tools",
+            "context",
+            "completion",
+            "demo",
+        ),
         *("output keep", "wrap", "install", "uninstall", "status", "gateway", "hook", "on", "off"),
         *("trust", "untrust", "project list", "project show", "project where"),
         *("project adopt", "project split", "project forget"),
