@@ -445,3 +445,12 @@ def test_the_reference_of_a_long_message_stays() -> None:
     missing = run_checks(checks(said), "").missing
     assert head in [check.text for check in missing]
     assert len(missing) < 10
+
+
+def test_of_similar_reports_the_one_that_failed_stays_in_the_summary() -> None:
+    """Lines that merely count up are dropped first; one with another outcome is no such line."""
+    said = [f"Backup job {number} of the customer database passed." for number in range(4700, 4790)]
+    said[11] = "Backup job 4711 of the customer database failed: disk full."
+    talk = [user("Watch the backups."), *(assistant(line) for line in said)]
+    gathered = merge(gather([message]) for message in talk)
+    assert "job 4711 of the customer database failed" in facts.summarise(gathered, 400)
