@@ -60,9 +60,10 @@ class Ours:
         while chosen and catch_up(chosen, self.hold.store, self.hold.scope):
             pass
 
-    def ask(self, query: str) -> list[str]:
+    def ask(self, query: str, more: bool = True) -> list[str]:
+        """The ids of the answer. With `more` it is the whole order; without, as it is given by default."""
         ranking.SIGNALS = self._signals
-        found = self.hold.recall(query, limit=SHOWN, tokens=10_000)
+        found = self.hold.recall(query, limit=SHOWN, tokens=10_000, more=more)
         keys = [key for hit in found.hits for key in (hit.key, *hit.same, *hit.replaces)]
         return [self._ids[key] for key in keys if key in self._ids][:SHOWN]
 

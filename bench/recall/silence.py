@@ -90,6 +90,16 @@ def measured(chosen: Sequence[Set], ask: Callable[[Set], Callable[[str, bool], l
     return Silence(len(silent) + len(kept), _mean(silent), _mean(kept), _mean(uncut))
 
 
+def together(parts: Sequence[Silence]) -> Silence:
+    """All parts as one; each has as many questions with an answer as without."""
+    weights = [part.asked for part in parts]
+    shares = [
+        sum(part[at] * weight for part, weight in zip(parts, weights, strict=True)) / (sum(weights) or 1)
+        for at in (1, 2, 3)
+    ]
+    return Silence(sum(weights), *shares)
+
+
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / (len(values) or 1)
 

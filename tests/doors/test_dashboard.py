@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 import httpx2
 import pytest
 
+import limpet
 from dashboard_kit import HOSTILE, HTML, MARK, PROJECT, Seen, Served, browser, project, send, served, walk
 from limpet import wiring
 from limpet.catalogue.table import OPERATIONS
@@ -172,6 +173,24 @@ def test_recall_lights_the_words_and_names_the_reasons(site: Served) -> None:
     assert "<mark>Casts</mark>" in text
     assert "words: casts" in text
     assert "written by agent" in text
+
+
+def test_recall_shows_the_report_that_was_asked_for_and_says_when_nothing_fits(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    with limpet.open(store, project=PROJECT) as hold:
+        for number in range(4700, 4715):
+            end = "failed: disk full" if number == 4711 else "passed"
+            hold.session("s").notes.add(f"Backup job {number} of the customer database to the second site {end}")
+    with served(store, tmp_path) as site, browser(site) as client:
+        text = client.get("/recall?q=how+did+backup+job+4711+end").text
+        first = re.search(r'<pre class="text">(.*?)</pre>', text, re.DOTALL)
+        assert first
+        assert "failed" in first[1]
+        assert "newer than" not in text
+        foreign = "/recall?q=which+backup+does+Marianne+water+tulips+orchids+with"
+        nothing = client.get(foreign).text
+        assert "Nothing that is kept fits. Nearest: note " in nothing
+        assert "<mark>Backup</mark>" in client.get(f"{foreign}&more=1").text
 
 
 def test_the_reader_shows_lines_and_finds_texts(site: Served) -> None:

@@ -71,6 +71,40 @@ def test_a_question_that_nothing_fits_gets_no_hits_but_what_is_nearest(hold: Lim
     assert hold.recall("which scheduler was restarted after the release").hits
 
 
+def test_a_name_in_the_best_text_leads_to_the_next(hold: Limpet) -> None:
+    for number in range(60):
+        hold.memory.write(
+            f"filler-{number}", f"Quarterly figures of branch {number} were compared with those of last year."
+        )
+    hold.memory.write("library", "The export of invoices is done by the library Vesuvio since the second release.")
+    hold.memory.write("trouble", "In Vesuvio a comma inside a quoted field ends the row, so we escape it by hand.")
+    hits = hold.recall("which library does the export of invoices?", kinds=["memory"]).hits
+    assert [hit.key for hit in hits[:2]] == ["library", "trouble"]
+    assert "named in a hit: vesuvio" in hits[1].why
+
+
+def test_in_a_history_the_words_of_the_user_come_before_the_echo(hold: Limpet, clock: Clock) -> None:
+    notes = hold.session("chat").notes
+    echo = "Of course, hotels are a matter of taste, and many hotels offer quiet rooms, pools and views. " * 8
+    said = []
+    for topic in ("hotels", "trains", "museums"):
+        clock.pass_by()
+        said.append(notes.add(f"user: I usually prefer small {topic} far away from the centre of a city").id)
+        clock.pass_by()
+        notes.add(f"assistant: {echo} Small {topic} far away from the centre of a city are fine.")
+    hit = hold.recall("Which hotels would you recommend for my trip to Lisbon?").hits[0]
+    assert hit.key == said[0]
+    assert {"said by the user", "a wish of the user"} <= set(hit.why)
+
+
+def test_a_note_with_a_colon_is_no_turn_of_a_conversation(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    notes.add("Decision: the parser keeps the grammar")
+    notes.add("we will ship on Friday")
+    (hit,) = hold.recall("what does the parser keep?").hits
+    assert "said by who is asked about" not in hit.why
+
+
 def test_an_identifier_of_the_question_beats_any_similarity(hold: Limpet, clock: Clock) -> None:
     notes = hold.session("one").notes
     exact = notes.add("parse_flags moved").id

@@ -482,3 +482,12 @@ def test_facts_that_say_something_outlast_the_ones_that_do_not() -> None:
     gathered = merge(gather([message]) for message in (assistant(UNCUED_DECISION, call), *many, *worn))
     assert len(gathered[facts.REMARKS]) <= limits.FACTS_KEPT
     assert UNCUED_DECISION in gathered[facts.REMARKS]
+
+
+def test_of_similar_reports_the_one_that_failed_stays_in_the_summary() -> None:
+    """Lines that merely count up are dropped first; one with another outcome is no such line."""
+    said = [f"Backup job {number} of the customer database passed." for number in range(4700, 4790)]
+    said[11] = "Backup job 4711 of the customer database failed: disk full."
+    talk = [user("Watch the backups."), *(assistant(line) for line in said)]
+    gathered = merge(gather([message]) for message in talk)
+    assert "job 4711 of the customer database failed" in facts.summarise(gathered, 400)

@@ -28,6 +28,7 @@ from limpet.store import SOMEWHERE, Candidates, Document, Positions
 from limpet.text import words as analyse
 
 READ_MOST = 40  # texts that are read for a closer look
+STEM_BEGIN = 2  # letters that a word and its stem share
 READ_CHARS = 20_000  # of a text that is read: what stands further back is in the index
 WORD_BYTES = 6  # of English, with the space
 K1, B = 1.0, 0.8  # BM25: how soon a repeated word stops counting, how much length counts
@@ -61,7 +62,7 @@ ALIKE_MOST = 24  # texts whose words are compared one by one, the best first
 NOMINATED = 40  # candidates by embedding alone
 # The share of the question that a text must hold for an answer: a turn, one of a history, a document with an embedding
 # and without. Below it the best texts are wrong more often than right.
-FITS_TURN, FITS_HISTORY, FITS, FITS_WORDS = 0.4, 0.15, 0.4, 0.25
+FITS_TURN, FITS_HISTORY, FITS, FITS_WORDS = 0.3, 0.15, 0.4, 0.25
 NEAR_FITS, NEAR_FITS_MORE = 0.25, 0.045  # a text fits by its embedding alone from here; more for each e-fold of texts
 NAME_ABSENT = 0.5  # what a text covers of a question, where no text holds a name in it
 USERS = frozenset(("user", "human", "me"))
@@ -74,7 +75,7 @@ HOP_FROM, HOP_CHARS, HOP_NAMES = 3, 4_000, 20  # texts that are read for names, 
 HOP_MOST = 40  # texts that names lead to
 HOP_TEXTS = 8  # a name that stands in more texts leads nowhere
 
-_LABEL = re.compile(r"\s*\**([^\W\d_][\w .'\u2019-]{0,30}?)\**\s*(?:\([^)\n]{1,30}\))?:\**\s")
+_LABEL = re.compile(r"\s*\**([^\W\d_][\w.'\u2019-]*(?: [\w.'\u2019-]+){0,2})\**\s*(?:\([^)\n]{1,30}\))?:\**\s")
 _TIME = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|week|weekend|month|year|morning|since|recently|"
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october|"
@@ -95,6 +96,7 @@ _NUMBERED = re.compile(r"(?!(?:19|20)\d\d$)(?=.*\d)\w{3,}")  # a number of somet
 # Recognises a spoken turn by its first characters.
 _SPOKEN = re.compile(r"\b(?:i|you|your|my|me|we|our)\b|[?!]", re.IGNORECASE)
 UNNAMED = " "  # the speaker of a turn without a name; differs from every name
+NAMED_LEAST = 2  # texts of a session that must begin with a name and a colon
 TALK_LEAST, TALK_SHARE = 6, 0.5  # texts that a session must have, and the share of them that must be spoken turns
 
 
@@ -159,12 +161,17 @@ def speakers(documents: Mapping[int, Document]) -> dict[int, str]:
     Texts without names count as a conversation if most texts of their session say I and you, or ask.
     """
     says: dict[int, str] = {}
+    named: dict[tuple[str, str], list[int]] = {}
     unnamed: dict[tuple[str, str], list[int]] = {}
     for doc, document in documents.items():
         if document.session and document.kind in TALK:
             says[doc] = speaker(document.head)
-            if not says[doc]:
-                unnamed.setdefault((document.kind, document.session), []).append(doc)
+            by_session = named if says[doc] else unnamed
+            by_session.setdefault((document.kind, document.session), []).append(doc)
+    for session, docs in named.items():
+        if len(docs) < NAMED_LEAST:  # a colon alone makes no conversation
+            says.update(dict.fromkeys(docs, ""))
+            unnamed.setdefault(session, []).extend(docs)
     for docs in unnamed.values():
         spoken = sum(_SPOKEN.search(documents[doc].head) is not None for doc in docs)
         if len(docs) >= TALK_LEAST and spoken >= TALK_SHARE * len(docs):
@@ -565,9 +572,9 @@ class _Pool:
         words = analyse.words(analyse.fold(body[:READ_CHARS])) if self.common or turn else []
         held = {at for at, places in enumerate(self.candidates.positions) if doc in places}
         if self.common:
-            often = Counter(analyse.terms(words))
-            sought = analyse.terms([self.question.words[at] for at in self.common])
-            counts = {at: often[term] for at, term in zip(self.common, sought, strict=True)}
+            begins = {term[:STEM_BEGIN] for term in self._common_terms}  # stemming all words of a text takes long
+            often = Counter(analyse.terms([word for word in words if word[:STEM_BEGIN] in begins]))
+            counts = {at: often[term] for at, term in zip(self.common, self._common_terms, strict=True)}
             added["common words"] = sum(self._common_word(doc, at, count) for at, count in counts.items())
             held |= {at for at, count in counts.items() if count}
         if turn:
@@ -590,6 +597,10 @@ class _Pool:
         if self.sense is None:
             return covered >= FITS_WORDS
         return covered + max(0.0, near - NEAR) >= FITS
+
+    @cached_property
+    def _common_terms(self) -> list[str]:
+        return analyse.terms([self.question.words[at] for at in self.common])
 
     def _common_word(self, doc: int, at: int, count: int) -> float:
         """What a common word is worth beyond what was presumed: where its places are not known, that it occurs once."""
