@@ -6,11 +6,16 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 import limpet
 from contract.kit import NOON, delete, key_of, new_scope, put, stamp
 from limpet.model import MEMORY, NOTE, OutputDraft, Scope
+from limpet.recall.embeddings import Embeddings, catch_up
 from limpet.recall.rank import first
+from limpet.settings import RecallRules
 from limpet.store import SOMEWHERE, CandidateQuery, Candidates, Document, Store
+from limpet.wiring import choose_embeddings
 
 WORDS = (
     *("harbour", "engine", "ticket", "violin", "garden", "recipe", "market", "bridge", "winter", "painting", "letter"),
@@ -108,7 +113,7 @@ def test_outputs_wait_when_there_are_too_many(store: Store) -> None:
     assert len({fact.key for fact in store.outputs.candidates(scope, seek("falcon")).documents.values()}) == 3
 
 
-def talk(address: str) -> list[list[str]]:
+def talk(address: str, model: str) -> list[list[str]]:
     """What a store answers to the same questions about the same conversations."""
     dice = random.Random(7)
     now = [NOON]
@@ -118,6 +123,11 @@ def talk(address: str) -> list[list[str]]:
             now[0] += 60_000 * (1 + 600 * (number % 30 == 0))
             said = " ".join(dice.choices(WORDS, k=dice.randint(4, 14)))
             hold.session(f"s{number // 30}").notes.add(f"{dice.choice(NAMES)}: the {said}{dice.choice('.?!')}")
+        rules = RecallRules(model=model)
+        hold._embeddings = Embeddings(lambda: choose_embeddings(rules))
+        best = hold._embeddings.models().best()
+        assert best is not None
+        assert catch_up(best, hold.store, hold.scope) == 240
         for _ in range(80):
             asked = " ".join(dice.sample(WORDS, dice.randint(1, 5)))
             query = dice.choice(
@@ -127,10 +137,12 @@ def talk(address: str) -> list[list[str]]:
     return answers
 
 
-def test_both_stores_agree_on_the_first_ten(tmp_path: Path, postgres_url: str) -> None:
-    ours, theirs = talk(str(tmp_path / "talk.db")), talk(postgres_url)
+@pytest.mark.parametrize("model", ["static", "transformer"])
+def test_both_stores_agree_on_the_first_ten(tmp_path: Path, postgres_url: str, model: str) -> None:
+    ours, theirs = talk(str(tmp_path / "talk.db"), model), talk(postgres_url, model)
     same = sum(one == two for one, two in zip(ours, theirs, strict=True))
     assert all(ours)
+    print(f"{same} of {len(ours)}")
     assert same >= 0.95 * len(ours), f"{same} of {len(ours)}"
 
 

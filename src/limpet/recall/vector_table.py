@@ -18,7 +18,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 SIGNS_FIRST = 8  # times the number of results, compared in full after their signs
 ROOM = 1_024  # vectors a new table has room for
 SAMPLE = 4_096  # vectors of which the mean is taken
-BLOCK = 8_192  # vectors whose signs are computed at once: some megabytes
+BLOCK = 2_048  # vectors whose lengths and signs are computed at once: some megabytes
 NO_TEXT = -1  # in place of the number of a text, in a row that is not used any more
 
 
@@ -55,7 +55,9 @@ class VectorTable:
         bodies = unpacked(b"".join(fresh.values()), self._size)
         self._docs[rows] = np.repeat(list(fresh), [len(self._rows[doc]) for doc in fresh])
         self._bodies[rows] = bodies
-        self._lengths[rows] = np.maximum(np.linalg.norm(bodies.astype(np.float32), axis=1), 1)
+        for start in range(0, len(rows), BLOCK):
+            numbers = bodies[start : start + BLOCK].astype(np.float32)
+            self._lengths[rows[start : start + BLOCK]] = np.sqrt(np.einsum("ij,ij->i", numbers, numbers))
         if self._used > 2 * self._centred:
             self._centred = self._used
             sample = np.arange(0, self._used, 1 + self._used // SAMPLE)
@@ -81,7 +83,8 @@ class VectorTable:
         """Rows for the vectors of a text: those it has, if they are as many."""
         before = self._rows.get(doc, range(0))
         if len(before) != count:
-            self._docs[list(before)] = NO_TEXT
+            if before:
+                self._docs[list(before)] = NO_TEXT
             self._rows[doc] = range(self._used, self._used + count)
             self._used += count
             while len(self._docs) < self._used:
