@@ -35,7 +35,7 @@ def place(tmp_path: Path) -> Place:
 
 def events(client: str) -> dict[str, Json]:
     """Every event that could make a hook say something or keep something."""
-    tool = {"cursor": "MCP:files", "claude-code": "Bash"}.get(client, "shell")
+    tool = {"cursor": "MCP:files", "claude-code": "Bash", "codex": "mcp__files__list"}.get(client, "shell")
     base = {"session_id": "one", "sessionId": "one", "conversation_id": "one", "hook_event_name": "X"}
     snapshot = {"llm_request": {"messages": [{"role": "user", "content": "<state_snapshot>s</state_snapshot>"}]}}
     return {

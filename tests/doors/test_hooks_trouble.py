@@ -224,7 +224,7 @@ def test_many_hooks_at_once_all_succeed_exactly_once(place: Place, many: int) ->
         process = place.start("codex", "after-tool", LIMPET_SET="hooks.seconds=600")
         hooks.append(process)
         # Each gets its event at once, as from a client: a hook does not wait for one for ever.
-        done = {**ran("codex", f"s{number}", "shell", f"{number}\n{BIG}"), "cwd": str(place.project)}
+        done = {**ran("codex", f"s{number}", "mcp__files__list", f"{number}\n{BIG}"), "cwd": str(place.project)}
         assert process.stdin is not None
         process.stdin.write(json.dumps(done).encode())
         process.stdin.close()

@@ -11,6 +11,7 @@ import pytest
 import limpet
 from doors.mcp_client import Lines
 from doors.upstream import words
+from doors.wrap_kit import page_of
 from person import trusted
 
 UPSTREAM = str(Path(__file__).with_name("upstream.py"))

@@ -311,7 +311,7 @@ def test_each_compaction_is_warned_of_once_and_what_was_written_then_survives(ho
             return call("update_notepad", operation="append", content=written[-1])
         return call("echo", text=f"step {len(model.requests)} ", times=400)
 
-    model = Script(*[work] * 120, "all done")
+    model = Script(*[work] * 118, "all done")
     agent = Agent(
         hold.session(), model, tools=[echo()], system="Keep the rules.", bounds=Limits(window=9_000, steps=130)
     )
