@@ -33,14 +33,14 @@ _TOKEN = re.compile(r"\w+")
 _IDENTIFIER = re.compile(r"\w*\d\w*|\w+(?:[._/:@-]\w+)+|[a-z]+[A-Z]\w*|\w*_\w*")
 # Negations, and words for how something ended or when it was: they change what a text says.
 _CHANGING = frozenset(
-    """
-    no not never none nor without cannot can won isn wasn don doesn didn hasn haven hadn aren weren shouldn wouldn
-    fail failed fails failure failing pass passed passes passing succeed succeeded success successful error errors
-    crash crashed broken ok okay abort aborted reject rejected accept accepted cancel cancelled canceled revert
-    reverted timeout skip skipped block blocked disabled enabled off on true false yes open closed done undone
-    january february march april may june july august september october november december
-    monday tuesday wednesday thursday friday saturday sunday today yesterday tomorrow
-    """.split()  # noqa: SIM905 - a list of a hundred strings reads worse
+    _TOKEN.findall(
+        "no not never none nor without cannot can won isn wasn don doesn didn hasn haven hadn aren weren shouldn "
+        "wouldn fail failed fails failure failing pass passed passes passing succeed succeeded success successful "
+        "error errors crash crashed broken ok okay abort aborted reject rejected accept accepted cancel cancelled "
+        "canceled revert reverted timeout skip skipped block blocked disabled enabled off on true false yes open "
+        "closed done undone january february march april may june july august september october november december "
+        "monday tuesday wednesday thursday friday saturday sunday today yesterday tomorrow"
+    )
 )
 
 
@@ -55,15 +55,15 @@ def telling(text: str) -> frozenset[str]:
 
 
 def say_the_same(left: str, right: str) -> bool:
-    """Whether one of two texts may stand for both. Their first words are already known to be alike."""
+    """Whether showing one of two texts is enough. Their first words are already known to be alike."""
     if left == right:
         return True
     if not as_long(left, right) or left[WHOLE_CHARS:] != right[WHOLE_CHARS:] or telling(left) != telling(right):
         return False
-    mine, other = bag(left, WHOLE_CHARS), bag(right, WHOLE_CHARS)
-    added, missing = ({*analyse.terms(sorted(words))} for words in (mine - other, other - mine))
+    first, second = bag(left, WHOLE_CHARS), bag(right, WHOLE_CHARS)
+    added, missing = ({*analyse.terms(sorted(words))} for words in (first - second, second - first))
     added, missing = added - missing, missing - added  # another form of the same word is the same word
-    return not (added and missing) and _CHANGING.isdisjoint(mine ^ other)
+    return not (added and missing) and _CHANGING.isdisjoint(first ^ second)
 
 
 def same_words(left: frozenset[str], right: frozenset[str]) -> bool:

@@ -140,7 +140,7 @@ class Question(NamedTuple):
     asks_when: bool
     first_person: bool
     key_words: bool  # a few words to look up rather than a question
-    names: frozenset[int] = frozenset()  # of the words, those that name somebody or something: a text must hold them
+    names: frozenset[int] = frozenset()  # of the words, names of people and things: an answer holds them
     times: frozenset[int] = frozenset()  # of the words, those that say when
     last_session: bool = False  # asks what the last session left
     text: str = ""  # as it was asked

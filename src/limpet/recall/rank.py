@@ -29,7 +29,7 @@ from limpet.text import words as analyse
 
 READ_MOST = 40  # texts that are read for a closer look
 STEM_BEGIN = 2  # letters that a word and its stem share
-READ_CHARS = 20_000  # of a text that is read: what stands further back is in the index
+READ_CHARS = 20_000  # of a text that is read; the rest is in the index
 WORD_BYTES = 6  # of English, with the space
 K1, B = 1.0, 0.8  # BM25: how soon a repeated word stops counting, how much length counts
 K1_DOCUMENT = 1.2  # a document repeats what it is about
@@ -60,20 +60,20 @@ ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
 ABOUT_MOST = 120  # texts whose embeddings are compared, the best by words first
 ALIKE_MOST = 24  # texts whose words are compared one by one, the best first
 NOMINATED = 40  # candidates by embedding alone
-# The share of the question that a text must hold for an answer: a turn, one of a history, a document with an embedding
-# and without. Below it the best texts are wrong more often than right.
+# The share of the question that an answer must hold: for turns, for histories, for documents with an embedding and
+# without. Below it the best texts are wrong more often than right.
 FITS_TURN, FITS_HISTORY, FITS, FITS_WORDS = 0.3, 0.15, 0.4, 0.25
 NEAR_FITS, NEAR_FITS_MORE = 0.25, 0.045  # a text fits by its embedding alone from here; more for each e-fold of texts
 NAME_ABSENT = 0.5  # what a text covers of a question, where no text holds a name in it
 USERS = frozenset(("user", "human", "me"))
 ROLES = USERS | {"assistant", "ai", "bot", "agent", "model", "system", "tool", "gpt", "chatgpt", "claude"}
-CHAT_WORDS = 60  # turns without names that are usually shorter are talk between people, others a history
+CHAT_WORDS = 40  # turns without names that are usually shorter are talk between people, others a history
 # Of the best score by words: for the user's turns, more in questions about "my", and for a lasting wish among them.
 USER_FIRST, USER_ASKED, WISH = 0.3, 0.6, 0.3
-HOP = 0.2  # of the best score by words: what a rare name in the best texts lends to other texts that hold it
+HOP = 0.15  # of the best score by words: what a rare name in the best texts lends to other texts that hold it
 HOP_FROM, HOP_CHARS, HOP_NAMES = 3, 4_000, 20  # texts that are read for names, characters, and names of each
 HOP_MOST = 40  # texts that names lead to
-HOP_TEXTS = 8  # a name that stands in more texts leads nowhere
+HOP_TEXTS = 8  # a name in more texts than these is not followed
 
 _LABEL = re.compile(r"\s*\**([^\W\d_][\w.'\u2019-]*(?: [\w.'\u2019-]+){0,2})\**\s*(?:\([^)\n]{1,30}\))?:\**\s")
 _TIME = re.compile(
@@ -82,7 +82,7 @@ _TIME = re.compile(
     r"november|december|\d{4}|\d+(?:st|nd|rd|th))\b"
 )
 
-# A wish that lasts: how the user wants things, whatever is asked later.
+# A wish that lasts: how the user wants things in general.
 _WISH = re.compile(
     r"\b(?:prefer|rather|avoid|always|never|usually|whenever|every time|from now on|can't stand|allergic|"
     r"(?:don't|do not|really|absolutely) (?:like|want|enjoy|love|hate)|please (?:use|keep|give|include|don't))\b",
@@ -238,11 +238,11 @@ def order(
 
 def names(question: Question, text: str) -> list[str]:
     """The names in a text that the question lacks, folded, the longest first."""
-    known = set(analyse.terms(list(question.words)))
+    asked = set(analyse.terms(list(question.words)))
     parts = dict.fromkeys(
         word for name in _NAME.findall(text[:HOP_CHARS]) for word in analyse.words(analyse.fold(name)) if len(word) > 2
     )
-    fresh = [word for word, term in zip(parts, analyse.terms(list(parts)), strict=True) if term not in known]
+    fresh = [word for word, term in zip(parts, analyse.terms(list(parts)), strict=True) if term not in asked]
     return sorted(fresh, key=lambda word: (-len(word), word))[:HOP_NAMES]
 
 
@@ -293,7 +293,7 @@ class _Pool:
         return names, frozenset()
 
     def _turns(self) -> frozenset[int]:
-        """The turns of people who talk to each other. Those of a user and an assistant are such only if short."""
+        """The turns of people who talk to each other. Those of a user and an assistant count while they are short."""
         named = {doc for doc, name in self.says.items() if name and name != UNNAMED and name not in ROLES}
         others = [doc for doc, name in self.says.items() if name and doc not in named]
         chat = median(self.words[doc] for doc in others) <= CHAT_WORDS
@@ -358,8 +358,8 @@ class _Pool:
         if not self.signals.user:
             return {}
         share = USER_ASKED if self.question.first_person else USER_FIRST
-        said = (doc for doc, name in self.says.items() if name in USERS and doc not in self.turns)
-        return dict.fromkeys(said, share * self.scale)
+        by_user = (doc for doc, name in self.says.items() if name in USERS and doc not in self.turns)
+        return dict.fromkeys(by_user, share * self.scale)
 
     @cached_property
     def _telling(self) -> dict[str, float]:
@@ -479,16 +479,15 @@ class _Pool:
         }
 
     def _coverage(self) -> dict[int, float]:
-        """The share of the question that occurs in a turn or its neighbours, weighted by rarity."""
-        if not self.signals.coverage or not self.turns:
+        """The share of the question that occurs in a text, or a turn's neighbours, weighted by rarity."""
+        if not self.signals.coverage:
             return {}
         mass = sum(rarity for _, _, rarity in self.followed) or 1.0
         sums: dict[int, float] = {}
         for (_, _, rarity), counts in zip(self.followed, self.counts, strict=True):
             share = COVERAGE * rarity / mass
             for doc in counts:
-                if doc in self.turns:
-                    sums[doc] = sums.get(doc, 0.0) + share
+                sums[doc] = sums.get(doc, 0.0) + share
         return sums
 
     def _stretches(self) -> dict[int, tuple[float, int]]:
@@ -507,7 +506,7 @@ class _Pool:
         return {doc: (-worth, max(0, stretch) * step) for doc, (worth, stretch) in best.items()}
 
     def _pairs(self) -> dict[int, float]:
-        """For words that stand side by side as in the question, or nearly."""
+        """For words that are adjacent as in the question, or nearly."""
         sums: dict[int, float] = {}
         counts = self.candidates.counts
         for first, second in self.question.pairs if self.signals.phrases else ():
@@ -570,19 +569,19 @@ class _Pool:
         added: dict[str, float] = {"like words": like}
         body = without_speaker(text) if turn else text
         words = analyse.words(analyse.fold(body[:READ_CHARS])) if self.common or turn else []
-        held = {at for at, places in enumerate(self.candidates.positions) if doc in places}
+        present = {at for at, places in enumerate(self.candidates.positions) if doc in places}
         if self.common:
             begins = {term[:STEM_BEGIN] for term in self._common_terms}  # stemming all words of a text takes long
             often = Counter(analyse.terms([word for word in words if word[:STEM_BEGIN] in begins]))
             counts = {at: often[term] for at, term in zip(self.common, self._common_terms, strict=True)}
             added["common words"] = sum(self._common_word(doc, at, count) for at, count in counts.items())
-            held |= {at for at, count in counts.items() if count}
+            present |= {at for at, count in counts.items() if count}
         if turn:
-            added |= self._told(body, words)
+            added |= self._statement(body, words)
         elif "user" in scored.parts and _WISH.search(body):
             added["wish"] = WISH * self.scale
         parts = {**scored.parts, **{name: value for name, value in added.items() if value}}
-        fits = "literal" in parts or self._fits(doc, self._covered(doc, held), scored.near)
+        fits = "literal" in parts or self._fits(doc, self._covered(doc, present), scored.near)
         return scored._replace(score=sum(parts.values()), parts=parts, fits=fits)
 
     def _fits(self, doc: int, covered: float, near: float) -> bool:
@@ -610,29 +609,31 @@ class _Pool:
         length = self.words[doc] / self.usual
         return rarity * (self._saturated(doc, count, length) - self._saturated(doc, presumed, length))
 
-    def _told(self, body: str, words: list[str]) -> dict[str, float]:
+    def _statement(self, body: str, words: list[str]) -> dict[str, float]:
         """Whether a turn tells something: it does not ask back, says more than a word, and names a time if asked."""
-        told: dict[str, float] = {}
+        worth: dict[str, float] = {}
         if self.signals.statements and body.rstrip().endswith("?"):
-            told["asks back"] = -QUESTION_BACK
+            worth["asks back"] = -QUESTION_BACK
         if self.signals.substance:
-            told["substance"] = SUBSTANCE * log1p(min(SUBSTANCE_WORDS, len(set(words) - STOP)))
+            worth["substance"] = SUBSTANCE * log1p(min(SUBSTANCE_WORDS, len(set(words) - STOP)))
         if self.signals.times_told and self.question.asks_when and _TIME.search(body.lower()):
-            told["tells when"] = STATES_TIME
-        return told
+            worth["tells when"] = STATES_TIME
+        return worth
 
-    def _covered(self, doc: int, held: set[int]) -> float:
+    def _covered(self, doc: int, present: set[int]) -> float:
         """The share of the question that a text holds, a turn together with its neighbours. Unknown words count too."""
         if doc in self.turns:
-            held = held | {at for (at, _, _), counts in zip(self.followed, self.counts, strict=True) if doc in counts}
-        return sum(self._worth[at] for at in held) / (sum(self._worth) or 1.0) * self._named
+            present = present | {
+                at for (at, _, _), counts in zip(self.followed, self.counts, strict=True) if doc in counts
+            }
+        return sum(self._worth[at] for at in present) / (sum(self._worth) or 1.0) * self._named
 
     @cached_property
     def _worth(self) -> list[float]:
         """How much of the question each word is. A word that no text holds may be one that says little anyway."""
         counts = self.candidates.counts
-        known = [self.rarity(count) for count in counts if count]
-        unknown = sum(known) / len(known) if known else 1.0
+        rarities = [self.rarity(count) for count in counts if count]
+        unknown = sum(rarities) / len(rarities) if rarities else 1.0
         return [
             0.0 if at in self.question.times else self.rarity(count) if count else unknown
             for at, count in enumerate(counts)

@@ -317,9 +317,9 @@ def _entries(ctx: Context, query: Question, which: Filter, pool: int = limits.RE
     links: list[Linked] = []
 
     def read(docs: list[int]) -> Mapping[int, str]:
-        wanted = docs[: pool // 2]
-        entries.update(ctx.store.entries.texts(ctx.scope, [doc for doc in wanted if doc not in entries]))
-        return {doc: entries[doc].content for doc in wanted if doc in entries}
+        best = docs[: pool // 2]
+        entries.update(ctx.store.entries.texts(ctx.scope, [doc for doc in best if doc not in entries]))
+        return {doc: entries[doc].content for doc in best if doc in entries}
 
     def link(names: Mapping[int, Sequence[str]]) -> Linked | None:
         if linked := _linked(ctx, kinds, which, candidates, names):
@@ -329,9 +329,9 @@ def _entries(ctx: Context, query: Question, which: Filter, pool: int = limits.RE
     matches = []
     for scored in rank.order(query, candidates, read, sense, link if pool == limits.RECALL_POOL else None):
         entry = entries[scored.doc]
-        seen, led_by = (links[0].candidates, links[0].names.get(scored.doc, "")) if links else (candidates, "")
-        words = _words(query, seen, scored)
-        matches.append(Match(seen.documents[scored.doc], scored, entry.content, words, entry, led_by))
+        ranked, led_by = (links[0].candidates, links[0].names.get(scored.doc, "")) if links else (candidates, "")
+        words = _words(query, ranked, scored)
+        matches.append(Match(ranked.documents[scored.doc], scored, entry.content, words, entry, led_by))
     return matches
 
 

@@ -19,8 +19,8 @@ WORD_MAX_CHARS = 24  # longer runs are hashes, base64 and the like: their ending
 # search for hexadecimal digits can be meant for them.
 LONG = "\u00ff\u00fflong"
 LONG_HEX = "\u00ff\u00ffhex"
-# The same for texts whose index also has pieces that bridge the cuts: whatever is no longer than BRIDGED_CHARS lies
-# within a piece, so that it is found there and the text need not be read.
+# The same for texts whose index also has pieces that bridge the cuts: anything up to BRIDGED_CHARS long is within a
+# piece, so that it is found there and the text need not be read.
 BRIDGED = "\u00ff\u00ffrun"
 BRIDGED_HEX = "\u00ff\u00ffhexrun"
 BRIDGED_CHARS = WORD_MAX_CHARS // 2 + 1
@@ -121,13 +121,13 @@ def subwords(text: str) -> list[str]:
 def index_words(text: str) -> list[str]:
     """What the index is fed for a text: its words in order, the words inside its identifiers, and parts of words."""
     folded = fold(text)
-    whole = whole_words(folded)
+    all_words = whole_words(folded)
     parts = [] if folded.isascii() or re.search(f"[{_INDIC}]", folded) is None else short_words(folded)
-    short = _short(whole)
-    if short is whole:
-        return whole + subwords(text) + parts
+    short = _short(all_words)
+    if short is all_words:
+        return all_words + subwords(text) + parts
     marks = {LONG: BRIDGED, LONG_HEX: BRIDGED_HEX}
-    return [marks.get(word, word) for word in short + subwords(text) + parts] + _bridges(whole)
+    return [marks.get(word, word) for word in short + subwords(text) + parts] + _bridges(all_words)
 
 
 def _bridges(all_words: list[str]) -> list[str]:

@@ -149,8 +149,8 @@ def collect(
     if size_of and query.limit < len(ordered) and total <= EXACT_TEXTS:
         wide = ordered[: WIDE * query.limit]
         sizes = size_of(wide)
-        known = [_within(of_word, sizes) for of_word in positions]
-        ordered = [*query.order(known, counts, [_within(of, sizes) for of in literals], sizes), *ordered[len(wide) :]]
+        sized = [_within(of_word, sizes) for of_word in positions]
+        ordered = [*query.order(sized, counts, [_within(of, sizes) for of in literals], sizes), *ordered[len(wide) :]]
     documents: dict[int, Document] = {}
     accepted: list[int] = []
     for start in range(0, len(ordered), query.limit):
