@@ -78,7 +78,7 @@ def path_with_limpet() -> str:
 def test_its_hooks_step_back_where_hooks_are_installed(place: Place) -> None:
     with place.open() as hold:
         hold.session("s1").notepad.write("- [ ] casts")
-    event = started("claude-code", "s1", "resume")
+    event = started("claude-code", "s1", "compact")  # then the notepad is given every time
     told = json.loads(ran(place, "SessionStart", event, PATH=path_with_limpet()))
     assert "- [ ] casts" in context(told)
     for root in (place.project, place.home):

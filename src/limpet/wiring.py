@@ -115,7 +115,7 @@ def open_foreign(path: str) -> Store:
 def choose_embeddings(rules: settings.RecallRules | None = None) -> Models:
     """The embedding models whose extras are installed, as far as the settings want them. Called at the first question.
 
-    A model that cannot be used is told, and recall goes on with what there is.
+    A model that cannot be used is reported, and recall goes on with what there is.
     """
     rules = rules or settings.RecallRules()
     models: Models = resolve("recall.embeddings:Models")(prefer=rules.model)

@@ -32,7 +32,7 @@ def short_id(ctx: Context, kind: str, key: str) -> str:
 
 
 def full_id(ctx: Context, kind: str, id: str) -> str:
-    """The key that an id of either form stands for. One that names nothing stays as it is, for the error to name."""
+    """The key that an id of either form means. One that names nothing stays as it is, for the error to name."""
     match = re.fullmatch(_SHORT, id.strip())
     if match is None or match[1].lower() != LETTERS.get(kind):
         return id

@@ -23,7 +23,7 @@ _UNRECOGNISED = "copilot"  # its payloads do not name the event
 _SESSION_SUFFIX = "SESSION_ID"  # of every session variable; the agents' files are read only if one is set
 _GENERIC_SESSION = "AGENT_SESSION_ID"  # set by Goose, and proposed as a name for all agents
 
-# Whatever the hook of these prints before a compaction becomes an instruction to the summariser, an empty object too.
+# What the hook of these prints before a compaction becomes an instruction to the summariser, an empty object too.
 SILENT_BEFORE_COMPACT = ("claude-code",)
 
 

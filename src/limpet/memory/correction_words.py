@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 HEADING = "heading"  # "correction:"
 CHANGE = "change"  # "now", "switched to"
-BEFORE = "before"  # a contrast that stands before the old value: "not 14"
+BEFORE = "before"  # a contrast before the old value: "not 14"
 AFTER = "after"  # … after it: "14 の代わりに"
 BESIDE = "beside"  # … on either side: "no longer"
 ADDITION = "addition"  # "also": no correction

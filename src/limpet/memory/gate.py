@@ -1,6 +1,6 @@
 """A remark on a text that says nothing, judged by its structure. The text is stored all the same.
 
-A note stands alone: without a figure, a name, a path, a quotation or at least a few words nobody can use it later.
+A note is read alone: without a figure, a name, a path, a quotation or at least a few words it is of no use later.
 Memory has its key for a subject, so one word may be enough there.
 """
 

@@ -336,8 +336,8 @@ def stored_text(ctx: Context, value: WrittenMemory) -> str:
     done = f"{as_name(value.memory.key)} kept; {brief.counted(size, 'byte')}."
     proposal = corrections.proposal_text(ctx, value.corrects, value.memory.validity.replaces)
     displaced = ", ".join(map(as_name, value.displaced))
-    told = f"No longer in what every session starts with: {displaced}." if displaced else ""
-    return brief.lines((done, twin_text(ctx, value.twin, MEMORY), proposal, told, value.remark))
+    notice = f"No longer in what every session starts with: {displaced}." if displaced else ""
+    return brief.lines((done, twin_text(ctx, value.twin, MEMORY), proposal, notice, value.remark))
 
 
 def deleted_text(_ctx: Context, value: DeletedMemory) -> str:
@@ -346,12 +346,12 @@ def deleted_text(_ctx: Context, value: DeletedMemory) -> str:
 
 def list_text(ctx: Context, value: MemoryList) -> str:
     """Long texts are cut: a list is to choose from."""
-    shown = [memory._replace(content=_cut(memory.content)) for memory in value.memories]
+    memories = [memory._replace(content=_cut(memory.content)) for memory in value.memories]
     closing = (
         brief.counted(len(value.memories) + value.left_out, "entry", "entries") if value.memories else "No entries"
     )
     closing += f", {value.left_out:,} not shown: raise limit" if value.left_out else ""
-    return brief.lines([memory_line(ctx, memory) for memory in shown], f"{closing}.")
+    return brief.lines([memory_line(ctx, memory) for memory in memories], f"{closing}.")
 
 
 def _cut(text: str) -> str:

@@ -1,6 +1,6 @@
 """Use is counted: how often an entry was opened or called useful. It is shown to people and does not rank anything.
 
-A count is written without waiting for the disk, and a store that cannot be written keeps nobody from reading.
+A count is written without waiting for the disk, and a store that cannot be written can still be read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def opened(ctx: Context, entry: Entry) -> None:
 
 
 def mark_useful(ctx: Context, id: str) -> MarkedUseful:
-    """Somebody says that a note or memory helped."""
+    """Count that a note or memory helped."""
     name = validity.named(ctx, NOTE, id)
     ctx.store.calls.record_use(ctx.scope, *name, USEFUL, ctx.now)
     counts = ctx.store.calls.uses(ctx.scope, *name)

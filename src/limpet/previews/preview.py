@@ -22,7 +22,7 @@ _EXIT = re.compile(
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
 _INTEGER = re.compile(r"-?\d{1,15}")
-_MONOTONOUS = 4  # lines from which a stretch is told in one
+_MONOTONOUS = 4  # lines from which a stretch is shown as one
 _TOTAL = re.compile(r"(?i)^\W{0,6}(?:grand )?(?:total|summary|result|conclusion|average)s?\b")
 
 
@@ -66,7 +66,7 @@ def render_text(text: OutputText, sheet: Sheet) -> None:
 
 
 class Stretch(NamedTuple):
-    """Lines that are told in one: a sequence of numbers, the same line again, frames of a progress bar."""
+    """Lines that are shown as one: a sequence of numbers, the same line again, frames of a progress bar."""
 
     first: int
     last: int
@@ -83,7 +83,7 @@ def monotonous(lines: Sequence[str], failing: Collection[int] = ()) -> list[Stre
         while last + 1 < len(lines) and last + 1 not in failing and _continues(lines, last, step):
             last += 1
         if last - first + 1 >= _MONOTONOUS and first not in failing and lines[first].strip():
-            stretches.append(Stretch(first, last, _told(lines, first, last, step)))
+            stretches.append(Stretch(first, last, _as_one(lines, first, last, step)))
         first = last + 1
     return stretches
 
@@ -106,7 +106,7 @@ def _continues(lines: Sequence[str], at: int, step: int | None) -> bool:
     return bar is not None and following_bar is not None and bar[1] == following_bar[1]
 
 
-def _told(lines: Sequence[str], first: int, last: int, step: int | None) -> str:
+def _as_one(lines: Sequence[str], first: int, last: int, step: int | None) -> str:
     count = f"{last - first + 1:,}"
     begin, end = clip(lines[first].strip(), 60), clip(lines[last].strip(), 100)
     if step is not None and step != 0:

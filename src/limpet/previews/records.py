@@ -84,7 +84,7 @@ _TABLE = re.compile(r"^\[{1,2}([\w.\"'-]{1,80})\]{1,2}$")
 _ASSIGNED = re.compile(r"^([\w.\"'-]{1,60})\s?=\s?(.{1,200})")
 _FIELD = re.compile(r"^[A-Z][\w-]{1,40}: \S")
 _CALLED = re.compile(r"^(?:name|Package|Name|id|title)\s?[:=]\s?(.{1,100})")
-_SAID = re.compile(r"^(?:version|Version)\s?[:=]\s?(.{1,60})")
+_STATED = re.compile(r"^(?:version|Version)\s?[:=]\s?(.{1,60})")
 
 
 def settings_score(text: OutputText) -> float:
@@ -143,8 +143,8 @@ def _called(text: OutputText) -> list[tuple[int, str]]:
     for at, line in text.numbered():
         match = _CALLED.match(line[:200])
         if match:
-            near = (each for each in lines[at + 1 : at + 4] if _SAID.match(each[:100]))
-            version = _SAID.match(next(near, "")[:100])
+            near = (each for each in lines[at + 1 : at + 4] if _STATED.match(each[:100]))
+            version = _STATED.match(next(near, "")[:100])
             calls.append((at, f"{match[1].strip()} {version[1].strip() if version else ''}".replace('"', "").strip()))
     return calls
 

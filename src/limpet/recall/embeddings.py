@@ -115,7 +115,7 @@ class Models(NamedTuple):
         return self.static if kind_of(stored) != TRANSFORMER else None
 
     def best(self) -> EmbeddingIndex | None:
-        """The model for somebody who asks for vectors."""
+        """The model for a caller who asks for vectors."""
         return self.static if self.prefer == STATIC else self.transformer or self.static
 
 

@@ -141,7 +141,7 @@ def intent_of(question: str) -> Intent:
 
 
 def tool_terms(question: str) -> list[tuple[Term, ...]]:
-    """For each kind of tool in the question, the terms that may stand for it."""
+    """For each kind of tool in the question, the terms that may mean it."""
     low = folded(question)
     groups: list[tuple[Term, ...]] = []
     for kind, names in _TOOLS.items():

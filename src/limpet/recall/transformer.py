@@ -133,7 +133,7 @@ class Network:
             hidden[at, ..., len(line) :] = -np.inf
         state = self._normal(self._words(tokens) + self._places[:longest], "emb_ln")
         for layer in range(self._layers):
-            # The first token stands for the text, so the last layer computes no other.
+            # The first token is the vector of the text, so the last layer computes no other.
             queries = state if layer < self._layers - 1 else state[:, :1]
             state = self._normal(
                 queries + self._attention(f"l{layer}", state, queries.shape[1], hidden), f"l{layer}.aln"

@@ -448,7 +448,7 @@ class Conversation:
         return facts.merge(parts)
 
     def _facts_of_long(self, item: WindowItem) -> list[facts.Facts]:
-        """What the user said in a message that a reference stands for now."""
+        """What the user said in a message that was replaced by a reference."""
         stored = self._history[item.first].message
         is_short = item.message.role == USER and facts.is_reference(item.message.text())
         return [facts.gather([_clean(stored)])] if is_short and stored.role == USER else []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Rows = Iterable[Sequence[object]]
 GAP = 2  # columns between the fields of a table
-SHORT_FIELD = 30  # columns; where a table is too wide, longer fields stand on lines of their own
+SHORT_FIELD = 30  # columns; where a table is too wide, longer fields go on lines of their own
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 # Up to the last @: a password may hold one, and showing too little is the better mistake.
 _IN_ADDRESS = r"(?<=://)([^:/?#@]*):.*@|(password=)[^&]*"

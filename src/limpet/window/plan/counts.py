@@ -54,7 +54,7 @@ class ProviderCount(NamedTuple):
 
 
 class DescribedTool(Protocol):
-    """A tool as a model is told about it."""
+    """A tool as it is described to a model."""
 
     @property
     def name(self) -> str: ...

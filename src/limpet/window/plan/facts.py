@@ -469,7 +469,7 @@ def _waiting(facts: Mapping[str, Sequence[str]]) -> tuple[dict[str, list[Cost]],
 
 
 def _worn(facts: Mapping[str, Iterable[str]]) -> Set[str]:
-    """The sentences whose pairs of words all stand in several others too."""
+    """The sentences whose pairs of words all occur in several others too."""
     sentences = {line for kind in SENTENCES for line in facts.get(kind, ())}
     counts = Counter(piece for line in sentences for piece in cues.pieces(line))
     candidates = {line for kind in WORN for line in facts.get(kind, ())}
