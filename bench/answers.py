@@ -153,8 +153,9 @@ def _beside(count: int, asked: int) -> None:
     lines = []
     for name, cost in costs.items():
         share = f"{cost.found / cost.asked:.0%}"
-        lines.append([name, share, f"{cost.answers / cost.asked:,.0f}", f"{cost.each:,.0f}"])
-        if name != roll.OURS_SERVED:
+        each = f"{cost.each:,.0f}" if cost.found else "-"
+        lines.append([name, share, f"{cost.answers / cost.asked:,.0f}", each])
+        if name != roll.OURS_SERVED and cost.found:
             compare(
                 f"tokens for each text found, {count:,}", mine.each, name, cost.each, show="{:,.0f}".format, peer=True
             )

@@ -74,8 +74,8 @@ class ToolAnswer(str):
         answer.values = values
         return answer
 
-    def __getnewargs__(self) -> tuple[str, dict[str, Any]]:  # for copies and pickles
-        return str(self), self.values
+    def __reduce__(self) -> tuple[type[ToolAnswer], tuple[str, dict[str, Any]]]:  # for copies and pickles
+        return ToolAnswer, (str(self), self.values)
 
 
 class Tool(NamedTuple):

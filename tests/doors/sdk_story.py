@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from doors.wrap_kit import MASK, page_of
 
 OURS = ["read_output", "list_outputs"]
 Story = list[tuple[str, dict[str, Any]]]
+
+KEPT_FROM = 4_096  # bytes of a result
 
 
 def dumped(result: Any) -> Any:
@@ -46,15 +49,32 @@ def without(prefix: str, items: Sequence[Any]) -> list[Any]:
     return [{**one, "name": one["name"].removeprefix(prefix)} for one in items if one["name"].startswith(prefix)]
 
 
+def said_once(answer: Any, *, replaced: bool) -> Any:
+    """A big answer whose text and structured content say the same, as a value: behind us it is one text."""
+    structured = answer.get("structuredContent")
+    if structured is not None and len(json.dumps(structured)) > KEPT_FROM:
+        return {**answer, "content": inner(structured), "structuredContent": None}
+    (first, *more) = answer["content"]
+    if replaced and not more and first.get("text", "")[:1] in ("{", "["):
+        return {**answer, "content": inner(json.loads(first["text"]))}
+    if replaced and not more and not answer.get("isError"):
+        return {**answer, "content": first["text"]}
+    return answer
+
+
+def inner(value: Any) -> Any:
+    return value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
+
+
 async def tell(session: ClientSession, story: Story, prefix: str = "") -> tuple[list[Any], int]:
     """Everything a server answers, with what was kept put back, and how much that was."""
     answers: list[Any] = []
     kept = 0
-    tools = dumped(await session.list_tools())["tools"]
+    tools = [{**tool, "outputSchema": None} for tool in dumped(await session.list_tools())["tools"]]
     answers.append(without(prefix, [tool for tool in tools if tool["name"] not in OURS]))
     for tool, arguments in story:
         answer, count = await restored(session, dumped(await session.call_tool(prefix + tool, arguments)))
-        answers.append(answer)
+        answers.append(said_once(answer, replaced=count > 0))
         kept += count
     if session.server_capabilities and session.server_capabilities.resources:
         answers.append(dumped(await session.list_resources()))

@@ -11,6 +11,7 @@ import pytest
 
 import limpet
 from doors.cli_runner import Cli
+from limpet.catalogue.table import for_people
 from limpet.clients import session_variables
 from limpet.doors.cli.commands import recognise
 from limpet.doors.cli.run import ended_by
@@ -325,7 +326,7 @@ def test_an_error_says_the_same_as_the_library(
         "error": {"code": problem.value.code, "message": problem.value.message}
     }
     plain = cli(*args)
-    assert plain.err.splitlines()[-1] == f"limpet: {problem.value.message}"
+    assert plain.err.splitlines()[-1] == f"limpet: {for_people(problem.value.message, ' '.join(args[:2]))}"
     assert plain.out == ran.out == ""
     assert cli.ask("history")["events"] == []
 

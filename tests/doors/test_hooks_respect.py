@@ -104,6 +104,6 @@ def test_switched_off_no_event_says_or_keeps_anything(place: Place, client: str,
 
 @pytest.mark.parametrize("client", clients.names())
 def test_a_tool_that_is_switched_off_keeps_its_result_and_the_rest_goes_on(place: Place, client: str) -> None:
-    place.configure('[hooks]\noff_tools = ["sh*", "Bash", "MCP:*"]\n')
+    place.configure('[hooks]\noff_tools = ["sh*", "Bash", "MCP:*", "mcp__*"]\n')
     assert place.hook(client, "after-tool", events(client)["after-tool"]) == {}
     assert context(place.hook(client, "session-start", started(client, "one")))

@@ -129,7 +129,7 @@ def test_without_a_session_of_its_own_a_client_begins_one(served: tuple[str, Pat
             assert "session_id" in tools["write_notepad"].input_schema["properties"]
             begun = await session.call_tool("begin_session", {"task": "port the parser"})
             assert isinstance(begun, types.CallToolResult)
-            id = begun.structured_content["id"]  # type: ignore[index]
+            id = begun.structured_content["id"]
             await write(session, "mine", session_id=id)
             assert f"the nearest is {id!r}" in await refusal(session, "x", session_id=id[:-1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
@@ -214,6 +215,7 @@ def test_handlers_do_what_a_call_does(hold: Limpet) -> None:
     added = tools["add_note"].handler({"content": "through a handler", "tags": ["t"]})
     assert tools["search_notes"].handler({"query": "handler"}).values["notes"][0]["id"] == added.values["note_id"]
     assert added == "n2 kept; 1 note, 1 tag."
+    assert copy.deepcopy(added).values == added.values
     assert tools["search_notes"].handler({"query": "handler"}).startswith("n2 now #t through a handler")
     assert hold.history(kind="note")[0].by == "agent/tools"
     tools["write_notepad"].handler({"content": "plan"})

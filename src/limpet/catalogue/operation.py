@@ -214,7 +214,7 @@ def fields_json(value: Any) -> Json:
 # --- checks of arguments ----------------------------------------------------------------------------------------------
 
 INTEGER_MAX = (1 << 53) - 1  # beyond it JSON readers disagree, and databases refuse
-_WHOLE = re.compile(r"[+-]?\d{1,16}", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,16}", re.ASCII)
 
 
 def checked(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,7 +273,7 @@ def _meant(param: Param, value: Any) -> Any:
         return value
     text = value.strip()
     meant: Any = value
-    if param.type == "integer" and _WHOLE.fullmatch(text):
+    if param.type == "integer" and _INTEGER.fullmatch(text):
         meant = int(text)
     elif param.type == "boolean":
         meant = _FLAGS.get(text.lower(), value)

@@ -319,8 +319,8 @@ class Surface:
     def _is_structured(self, params: Json, revision: str) -> bool:
         """Whether the caller gets values too. Revisions before 2025-06-18 have no place for them."""
         meta = params.get("_meta")
-        asked = isinstance(meta, dict) and meta.get(STRUCTURED_KEY) is True
-        return (self._structured or asked) and revision >= "2025-06-18"
+        wants_values = isinstance(meta, dict) and meta.get(STRUCTURED_KEY) is True
+        return (self._structured or wants_values) and revision >= "2025-06-18"
 
     def _call_tool(self, params: Json, client: ClientState, revision: str) -> Json:
         name, arguments = params.get("name"), params.get("arguments")
