@@ -27,7 +27,7 @@ WORKERS_MAX = 64  # processes; more than any one machine has use for
 PROFILE = option(
     "--profile",
     "NAME",
-    "core (twelve tools), coding (thirteen), full, or agent (full and sub-sessions). [default: core]",
+    "core (thirteen tools), coding (fourteen), full, or agent (full and sub-sessions). [default: core]",
     default=DEFAULT_PROFILE,
 )
 STRUCTURED = flag("--structured", "Results of tools as values too, with schemas, for programs. Models read the text.")
