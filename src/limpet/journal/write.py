@@ -392,11 +392,12 @@ def heal_journal(ctx: Context, check: bool = False) -> Healed:
 
 def recover_journal(ctx: Context, level: int = 1, query: str = "") -> Recovered:
     """What the journal says. For an agent, a journal that was lost is brought back first; looking writes nothing."""
-    healed = heal_journal(ctx, check=True)
-    if healed.state == "missing" and healed.source == "template":
-        raise errors.journal_not_begun(healed.file)
-    if ctx.who == AGENT and healed.source in ("last seen", "git"):
-        heal_journal(ctx)
+    if ctx.who == AGENT:
+        healed = heal_journal(ctx, check=True)
+        if healed.state == "missing" and healed.source == "template":
+            raise errors.journal_not_begun(healed.file)
+        if healed.source in ("last seen", "git"):
+            heal_journal(ctx)
     return recovered(journal_of(ctx), level, query, moment(ctx.now))
 
 
