@@ -137,6 +137,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.one_of("read_output", ["lines", "match"]),
     errors.bad_slice("lines 'many' cannot be read: a range is written 100-150. Write it so."),
     errors.journal_missing("NOTES.md"),
+    errors.journal_not_begun("NOTES.md"),
     errors.journal_emptied("NOTES.md"),
     errors.journal_outside("../NOTES.md"),
     errors.journal_not_a_file("NOTES.md"),

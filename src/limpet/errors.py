@@ -455,10 +455,15 @@ store_not_empty = Conflict.says(
 # --- the journal ------------------------------------------------------------------------------------------------------
 
 journal_missing = NotFound.says(
-    "{name} is not there. `limpet journal heal` brings it back or makes a new one. Nothing was written."
+    "{name} is not there. `limpet journal heal` brings it back or makes a new one; an agent calls `recover_journal`. "
+    "Nothing was written."
+)
+journal_not_begun = NotFound.says(
+    "there is no {name} yet. log_decision, update_journal and checkpoint_session begin one."
 )
 journal_emptied = Conflict.says(
-    "{name} is empty, though it was not before. Nothing was written; `limpet journal heal` brings it back."
+    "{name} is empty, though it was not before. Nothing was written; `limpet journal heal` brings it back, and for an "
+    "agent `recover_journal` does."
 )
 journal_outside = BadInput.says(
     "{name!r} is outside the project, directly or through a link. It was left alone; choose a file inside with the "

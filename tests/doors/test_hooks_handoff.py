@@ -128,16 +128,18 @@ def test_another_client_that_runs_the_hooks_of_claude_code_uses_nothing_up(place
     assert HANDOFF in start(place, "two", **env, CLAUDE_CODE_SESSION_ID="two")
 
 
-def test_a_draft_does_not_replace_what_waits_and_carries_open_blockers(place: Place) -> None:
+def test_a_draft_does_not_replace_what_waits_and_carries_open_blockers_and_goals(place: Place) -> None:
     with place.open() as hold:
         hold.journal.init()
         hold.journal.add("blocker", "The licence of libcast is not cleared")
+        hold.journal.add("goal", "Casts in every position")
         hold.session("one").notepad.write("- [ ] casts in lambdas")
     place.hook("claude-code", "stop", turn("claude-code", "one"))
     text = start(place, "two")
     assert HANDOFF in text
     assert "casts in lambdas" in text
     assert "The licence of libcast is not cleared" in text
+    assert "Not finished:\n> - Casts in every position" in text
 
 
 def talk(place: Place, session: str, *said: str, calls: int = 0) -> Json:

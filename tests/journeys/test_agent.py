@@ -332,6 +332,23 @@ def test_each_compaction_is_warned_of_once_and_what_was_written_then_survives(ho
     assert text.count("[System] Context is approaching") == 0
 
 
+def test_the_tools_that_a_fold_names_are_offered_and_bring_its_messages_back(hold: Limpet) -> None:
+    def work(messages: Sequence[Message]) -> Message | str:
+        text = shown(messages)
+        if "as they were:" in text:
+            return "done"
+        if "[Folded: messages" in text:
+            return call("uncompact", first=3)
+        return call("echo", text=f"step {len(model.requests)} ", times=400)
+
+    model = Script(*[work] * 60)
+    agent = Agent(hold.session(), model, tools=[echo()], bounds=Limits(window=9_000))
+    assert {"recall", "uncompact"} <= {tool.name for tool in agent.tools}
+    assert agent.run("Do the long work.").text == "done"
+    assert "step 1 step 1" not in shown(model.requests[-2])
+    assert "step 1 step 1" in shown(model.requests[-1])
+
+
 def sent_tokens(messages: Sequence[Message], tools: Sequence[Tool]) -> int:
     meter = Meter(tokenizer=exact() or ESTIMATE)
     return sum(map(meter.message, messages)) + meter.definitions(tools)

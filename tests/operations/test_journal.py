@@ -251,9 +251,13 @@ def test_the_levels_and_their_budgets(hold: Limpet, folder: Path, monkeypatch: p
             hold.call("recover_journal", {"level": level})
 
 
-def test_there_is_nothing_to_recover_without_a_journal(hold: Limpet) -> None:
-    with pytest.raises(errors.NotFound, match="is not there"):
+def test_there_is_nothing_to_recover_without_a_journal(hold: Limpet, folder: Path) -> None:
+    with pytest.raises(errors.NotFound, match=r"there is no NOTES\.md yet\. log_decision, .* begin one"):
         hold.journal.recover()
+    decide(hold)
+    (folder / "NOTES.md").unlink()
+    with pytest.raises(errors.NotFound, match="an agent calls `recover_journal`"):
+        decide(hold)
 
 
 # --- verification -----------------------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ REPORT = "Nightly backup of the customer database to the second site was started
         (f"{REPORT} called get_user", f"{REPORT} called get_users"),
         (f"{REPORT} went to Oslo", f"{REPORT} went to Bergen"),
         ("same " * 2_000 + "ticket 7", "same " * 2_000 + "ticket 8"),
+        (f"{REPORT} chose option 2\n1. a\n2. b\n3. c", f"{REPORT} chose option 3\n1. a\n2. b\n3. c"),
     ],
 )
 def test_a_number_identifier_date_negation_or_outcome_makes_another_text(left: str, right: str) -> None:

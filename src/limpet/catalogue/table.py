@@ -318,7 +318,7 @@ ROWS = (
     Operation("uncompact", "window.window:uncompact", "window.window:restored_json", "window.window:restored_text",
         params=(Param("first", "integer", required=True), Param("last", "integer")),
         result={"first": "integer", "last": "integer", "content": "string", "cut": "boolean?"},
-        level=WRITE, commands=("window restore",)),
+        level=WRITE, commands=("window restore",), with_window=True),
     Operation("show_window", "window.window:show_window", "window.window:gauge_json",
         result={"limit": "integer", "used": "integer", "percent": "number", "sections": "object", "left_out": "array"},
         level=READ, commands=("window show",), own_window=True),

@@ -72,10 +72,18 @@ def recovered(journal: Journal, level: int, query: str, now: datetime) -> Recove
     return recover.recover(text, level, query=query, more=archive, budgets=budgets, marks=marks, now=now)
 
 
-def open_blockers(ctx: Context) -> tuple[str, ...]:
-    """What the work waits for, by the journal; nothing if there is no journal."""
+class OpenWork(NamedTuple):
+    """What the work waits for, and what it has not reached yet."""
+
+    blockers: tuple[str, ...] = ()
+    goals: tuple[str, ...] = ()
+
+
+def open_work(ctx: Context) -> OpenWork:
+    """The open blockers and goals of the journal; none if there is no journal."""
     doc = scan(files.read(journal_of(ctx).place) or "")
-    return tuple(one_line(item.entry.text) for item in entries.blockers(doc) if not item.entry.resolved)
+    blockers = tuple(one_line(item.entry.text) for item in entries.blockers(doc) if not item.entry.resolved)
+    return OpenWork(blockers, tuple(one_line(item.entry.text) for item in entries.goals(doc) if not item.entry.done))
 
 
 def at_start(ctx: Context) -> str:

@@ -394,6 +394,8 @@ def recover_journal(ctx: Context, level: int = 1, query: str = "") -> Recovered:
     """What the journal says. For an agent, a journal that was lost is brought back first; looking writes nothing."""
     if ctx.who == AGENT:
         healed = heal_journal(ctx, check=True)
+        if healed.state == "missing" and healed.source == "template":
+            raise errors.journal_not_begun(healed.file)
         if healed.source in ("last seen", "git"):
             heal_journal(ctx)
     return recovered(journal_of(ctx), level, query, moment(ctx.now))

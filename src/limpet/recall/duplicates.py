@@ -49,9 +49,12 @@ def bag(text: str, most: int = READ_CHARS) -> frozenset[str]:
     return frozenset(_TOKEN.findall(analyse.fold(text[:most])))
 
 
-def telling(text: str) -> frozenset[str]:
-    """The numbers, identifiers, paths and addresses of a text: a text with others says something else."""
-    return frozenset(analyse.fold(token) for token in _IDENTIFIER.findall(text[:WHOLE_CHARS]))
+def telling(text: str) -> Counter[str]:
+    """The numbers, identifiers, paths and addresses of a text: a text with others says something else.
+
+    How often each stands there counts too: "option 2" is not "option 3" because both texts list the points 1 to 3.
+    """
+    return Counter(analyse.fold(token) for token in _IDENTIFIER.findall(text[:WHOLE_CHARS]))
 
 
 def say_the_same(left: str, right: str) -> bool:

@@ -137,11 +137,11 @@ def _journal(ctx: Context) -> str:
     return safe.quoted(text, FILE) if text.strip() else ""
 
 
-def _blockers(ctx: Context) -> tuple[str, ...]:
-    """The open blockers of the journal, if there is one."""
+def _open_work(ctx: Context) -> recover.OpenWork | None:
+    """The open blockers and goals of the journal, if there is one."""
     with suppress(LimpetError):
-        return recover.open_blockers(ctx) if _has_journal(ctx) else ()
-    return ()
+        return recover.open_work(ctx) if _has_journal(ctx) else None
+    return None
 
 
 def _has_journal(ctx: Context) -> bool:
@@ -250,7 +250,7 @@ def draft(hook: Hook) -> Outcome:
     """Draft a handoff for a session that did some work and wrote none, and name a session without a task."""
     ctx = opened(hook)
     talk = summary.summarise(hook.event.transcript)
-    text, source = summary.draft(ctx, talk, _blockers(ctx))
+    text, source = summary.draft(ctx, talk, _open_work(ctx))
     if text:
         hook_state.draft_handoff(ctx, text, source)
     if hook.store_exists():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from limpet import limits
 from limpet.catalogue.operation import Context
@@ -16,6 +16,9 @@ from limpet.window.messages import USER, Message, user
 from limpet.window.plan import facts
 from limpet.window.plan.rules import groups
 from limpet.window.transcript import masked
+
+if TYPE_CHECKING:
+    from limpet.journal.recover import OpenWork
 
 KEPT = ", but kept and searchable"  # what facts.summarise says of what it leaves out
 NO_TRANSCRIPT = transcripts.Transcript("", "", "", (), 0, ())
@@ -59,7 +62,7 @@ def checkpoint(talk: Summary) -> tuple[str, str]:
     return ("\n".join([HEADING, *parts]) if parts else ""), talk.source
 
 
-def draft(ctx: Context, talk: Summary, blockers: Sequence[str] = ()) -> tuple[str, str]:
+def draft(ctx: Context, talk: Summary, work: OpenWork | None = None) -> tuple[str, str]:
     """A handoff for a session that wrote none, empty if it did no work, and its provenance."""
     pad = notepad.read_notepad(ctx)
     # A session that answered without a tool uses a handoff up too. What it left undone must not be lost with it.
@@ -74,14 +77,16 @@ def draft(ctx: Context, talk: Summary, blockers: Sequence[str] = ()) -> tuple[st
         parts.append("\n".join(["Open in the notepad:", *(f"- [ ] {item}" for item in items[:OPEN_ITEMS])]))
     elif pad.content.strip():
         parts.append(f"Notepad:\n{pad.content.strip()[:REQUEST_CHARS]}")
-    if blockers:
-        parts.append("\n".join(["Blocked by:", *(f"- {blocker}" for blocker in blockers[:OPEN_ITEMS])]))
+    waiting, goals = work or ((), ())
+    for title, texts in (("Blocked by", waiting), ("Not finished", goals)):
+        if texts:
+            parts.append("\n".join([f"{title}:", *(f"- {text}" for text in texts[:OPEN_ITEMS])]))
     if talk.text:
         parts.append(talk.text.replace(KEPT, ""))  # a turn's end stores no messages
     if carried:
         earlier = "\n\n".join(_carried(item) for item in carried)[:CARRIED_CHARS]
         parts.append(f"{CARRIED}\n\n{earlier}")
-    origins = (talk.source, pad.origin, *([FILE] if blockers else []), *(item.origin for item in carried))
+    origins = (talk.source, pad.origin, *([FILE] if waiting or goals else []), *(item.origin for item in carried))
     return "\n\n".join(parts), lowest(*origins)
 
 
