@@ -105,6 +105,13 @@ def test_a_note_with_a_colon_is_no_turn_of_a_conversation(hold: Limpet) -> None:
     assert "said by who is asked about" not in hit.why
 
 
+def test_identifiers_are_found_split_and_joined(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    key = notes.add("pandas gives a dataframe, and check_is_int refuses floats; filePath is absolute").id
+    for query in ("data frame", "is int", "is_int", "check ints", "file path", "file_path", "filepath", "DataFrame"):
+        assert keys(hold, query) == [key], query
+
+
 def test_an_identifier_of_the_question_beats_any_similarity(hold: Limpet, clock: Clock) -> None:
     notes = hold.session("one").notes
     exact = notes.add("parse_flags moved").id

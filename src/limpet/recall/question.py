@@ -19,6 +19,7 @@ from limpet.text import words as analyse
 MOST_WORDS = 40  # different words of a question that are searched; the first ones are taken
 READ_CHARS = 4_000  # of a question, read for names, times and literals
 MOST_LITERALS = 3
+MOST_JOINED, JOINED_MIN_CHARS = 4, 3  # neighbouring words that are also looked for as one word
 MOST_TERMS = 40  # of a question to one text; the first ones are taken
 ACCENTED_MOST = 200  # different letters with accents that are folded
 LITERAL_MIN_CHARS = 4
@@ -143,6 +144,7 @@ class Question(NamedTuple):
     names: frozenset[int] = frozenset()  # of the words, names of people and things: an answer holds them
     times: frozenset[int] = frozenset()  # of the words, those that say when
     last_session: bool = False  # asks what the last session left
+    joined: frozenset[int] = frozenset()  # of the words, neighbours written together; a text need not hold them
     text: str = ""  # as it was asked
 
 
@@ -160,6 +162,11 @@ def read(text: str, now: int) -> Question:
         if stem not in numbers and len(words) < MOST_WORDS:
             numbers[stem] = len(words)
             words.append(word)
+    written_apart = len(words)
+    for word in _joined(plain):
+        if (stem := analyse.terms([word])[0]) not in numbers:
+            numbers[stem] = len(words)
+            words.append(word)
     asking = "?" in head or (bool(plain) and plain[0] in _ASKING)
     when = _times(folded, plain, now)
     times = frozenset(at for at, word in enumerate(words) if any(when) and _says_when(word))
@@ -170,12 +177,20 @@ def read(text: str, now: int) -> Question:
         when,
         _WHEN.match(head) is not None,
         not _FIRST_PERSON.isdisjoint(plain),
-        not asking and len(words) <= FEW_WORDS,
+        not asking and written_apart <= FEW_WORDS,
         frozenset(numbers[stem] for stem in analyse.terms(_names(head)) if stem in numbers) - times,
         times,
         _LAST_SESSION.search(folded) is not None,
+        frozenset(range(written_apart, len(words))),
         head,
     )
+
+
+def _joined(plain: list[str]) -> list[str]:
+    """Neighbouring words written together, as identifiers and names often are: data frame, dataframe."""
+    pairs = ((first, second) for first, second in pairwise(plain) if STOP.isdisjoint((first, second)))
+    fit = (first + second for first, second in pairs if min(len(first), len(second)) >= JOINED_MIN_CHARS)
+    return [word for word in fit if word.isalpha() and len(word) <= analyse.WORD_MAX_CHARS][:MOST_JOINED]
 
 
 def _says_when(word: str) -> bool:

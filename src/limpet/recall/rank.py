@@ -365,7 +365,8 @@ class _Pool:
     def _telling(self) -> dict[str, float]:
         """The words of the question and how much they say about its subject. The name of a speaker says nothing."""
         words = enumerate(zip(self.question.words, self.candidates.counts, strict=True))
-        return {word: self.rarity(count) for at, (word, count) in words if at not in self.names}
+        without = self.names | self.question.joined
+        return {word: self.rarity(count) for at, (word, count) in words if at not in without}
 
     def _near_question(self, sums: Mapping[int, float]) -> dict[int, float]:
         """How near the embeddings of texts are to the question's, from 0 to 1; turns together with their neighbours."""
@@ -635,9 +636,13 @@ class _Pool:
         rarities = [self.rarity(count) for count in counts if count]
         unknown = sum(rarities) / len(rarities) if rarities else 1.0
         return [
-            0.0 if at in self.question.times else self.rarity(count) if count else unknown
-            for at, count in enumerate(counts)
+            0.0 if at in self._needless else self.rarity(count) if count else unknown for at, count in enumerate(counts)
         ]
+
+    @cached_property
+    def _needless(self) -> frozenset[int]:
+        """Words that a text may do without: those that say when, and those written together here alone."""
+        return self.question.times | self.question.joined
 
     @cached_property
     def _named(self) -> float:

@@ -311,7 +311,7 @@ def _entries(ctx: Context, query: Question, which: Filter, pool: int = limits.RE
     sense = (
         embeddings.compare(ctx.embeddings, ctx.store, ctx.scope, query.text) if by_meaning and ctx.embeddings else None
     )
-    nominated = sense.nearest(query.words, rank.NOMINATED) if sense else ()
+    nominated = sense.nearest(query.words[: len(query.words) - len(query.joined)], rank.NOMINATED) if sense else ()
     candidates = ctx.store.entries.candidates(ctx.scope, kinds, _candidate_query(query, which, pool, tuple(nominated)))
     entries: dict[int, Entry] = {}
     links: list[Linked] = []
@@ -439,7 +439,11 @@ def _strong(matches: list[Match]) -> list[Match]:
     best = matches[0].scored
     score = best.score - best.parts.get("literal", 0.0)  # what is as written comes first, the rest is compared as ever
     by_words = score - sum(best.parts.get(name, 0.0) for name in BY_MEANING)
-    return [match for match in matches if match.scored.score >= WEAK * (score if match.entry else by_words)]
+    return [
+        match  # what a name led to shares that name with the best, and often nothing else
+        for match in matches
+        if match.led_by or match.scored.score >= WEAK * (score if match.entry else by_words)
+    ]
 
 
 def _cost(hit: Hit) -> int:
