@@ -347,7 +347,7 @@ def test_a_program_may_keep_a_secret_and_its_tools_may_not(tmp_path: Path) -> No
         assert hold.call("add_note", {"content": TEXT})["masked"]["count"] == 1
         assert "masked" not in hold.call("add_note", {"content": TEXT}, keep_secret=True)
         add = next(tool for tool in hold.tools() if tool.name == "add_note")
-        assert add.handler({"content": TEXT})["masked"]["count"] == 1
+        assert add.handler({"content": TEXT}).values["masked"]["count"] == 1
 
 
 def test_a_session_whose_name_is_a_secret_is_not_begun(cli: Cli) -> None:

@@ -125,7 +125,7 @@ def test_sixty_four_megabytes_and_more(client: Lines) -> None:
     most = 64 << 20
     size = most - len(words(most).encode()) + most  # characters of two bytes make the text longer than it looks
     kept = id_in(shown(ask(client, "text", size=size - 1_000_000)))
-    assert shown(ask(client, "read_output", id=kept, lines="1-1")).startswith("line of text")
+    assert client.text("read_output", id=kept, lines="1-1").startswith("line of text")
     assert shown(ask(client, "text", size=most)) == words(most)
 
 
@@ -156,7 +156,7 @@ def test_a_wrapper_that_is_killed_while_it_keeps_something_loses_nothing(store: 
         again = id_in(shown(ask(client, "text", size=3_000_000, seed="other")))
         if rest:
             assert id_in(shown(json.loads(rest)["result"])) == again
-        assert client.call("read_output", id=again, lines="1-1")["content"].startswith("line of other")
+        assert client.text("read_output", id=again, lines="1-1").startswith("line of other")
         assert client.leave()[0] == 0
     with limpet.open(str(store)) as hold:
         assert all(finding.ok for finding in hold.check())
