@@ -15,7 +15,7 @@ from limpet.stores.shared.sql import Row
 HEAD_CHARS = 48  # of a text, to see who speaks
 NEIGHBOURS_MOST = 20  # texts whose neighbours are candidates too, the most promising first
 OTHERS_MOST = 6  # common words that are looked up beside a rarer one, the least common first
-LITERAL_CANDIDATES = 200  # texts that are compared character by character for one literal, newest first
+LITERAL_CANDIDATES = 500  # texts that are compared character by character for one literal, newest first
 DOCUMENT = (  # columns of `entries e`
     f"e.kind, e.key, e.session, substr(e.content, 1, {HEAD_CHARS}), octet_length(e.content), e.tags, e.done, "
     "e.pinned, e.origin, e.created_at, e.updated_at, e.expires_at, e.replaced"

@@ -178,7 +178,12 @@ def _last(con: apsw.Connection, table: str) -> int:
 
 
 def _with_literal(con: apsw.Connection, scope: Scope, literal: str) -> Positions:
-    """The texts that hold a literal. None where its words are everywhere: it says nothing, and a search is slow."""
+    """The texts that hold a literal: as words of their own, or else as a part of longer words."""
+    words = analyse.words(literal)
+    if len(words) > 1 and max(map(len, words)) <= analyse.WORD_MAX_CHARS:
+        side_by_side = any_of([" ".join(words)])
+        if texts := {row[0]: () for row in con.execute(WITH_LITERAL, (side_by_side, *scope, literal))}:
+            return texts
     match = may_contain(con, literal)
     if match is None:
         return {}

@@ -25,7 +25,7 @@ from limpet.text import words as analyse
 CACHED_WORDS = 20_000  # words this process has seen in the index; about 2 MB
 EXPAND_MAX = 300  # words that may contain a piece before a full scan is cheaper
 STEM_MIN_CHARS = 4  # of a stem whose words are looked up by prefix
-ENDINGS = ("", "s", "d", "r", "ed", "er", "es", "ers", "ing", "ings")
+ENDINGS = ("", "s", "d", "r", "ed", "er", "es", "ers", "ing", "ings", "ly", "ful", "fully", "ness")
 WINDOW = 3  # adjacent words of a longer text that are looked for
 PHRASES_MAX = 64  # combinations of such words that are looked for as phrases
 TIDY_PAGES = 16  # of the index that are rewritten when an entry is deleted: a millisecond
@@ -153,9 +153,12 @@ def indexed_forms(con: apsw.Connection, word: str) -> set[str]:
     if len(stem) < STEM_MIN_CHARS:  # too many words begin like it; try its usual forms instead
         return {form for form in _with_stem(stem, sorted(_forms(stem) | {word})) if _is_word(con, form)}
     prefix = stem[:-1] if stem[-1] in "eily" else stem
-    forms = _with_stem(stem, sorted(_words_with(con, prefix, begins=True)))
-    # Where very many words share the prefix, not all of them were read.
-    return forms | {word} if word not in forms and _is_word(con, word) else forms
+    begun = _words_with(con, prefix, begins=True)
+    forms = _with_stem(stem, sorted(begun))
+    if len(begun) > EXPAND_MAX:  # not all of them were read
+        usual = _with_stem(stem, sorted(_forms(stem) | {word})) - forms
+        forms |= {form for form in usual if _is_word(con, form)}
+    return forms
 
 
 def _with_stem(stem: str, words: list[str]) -> set[str]:
