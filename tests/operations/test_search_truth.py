@@ -24,7 +24,8 @@ WORDS = st.sampled_from(
 TEXTS = st.lists(WORDS | st.text(alphabet="aAbß é日_-.\n", min_size=1, max_size=6), min_size=1, max_size=8).flatmap(
     lambda words: st.sampled_from([" ", "", "-", "\n"]).map(lambda between: between.join(words))
 )
-NOTES = st.lists(TEXTS.filter(lambda text: bool(text.strip())), min_size=1, max_size=6)
+# Different ones: a note that is added again in a session is the one that exists.
+NOTES = st.lists(TEXTS.filter(lambda text: bool(text.strip())), min_size=1, max_size=6, unique_by=str.strip)
 
 
 @hypothesis.settings(max_examples=fewer_examples(2), suppress_health_check=list(hypothesis.HealthCheck))

@@ -192,7 +192,7 @@ def test_the_profiles_hold_the_tools_of_the_seeds(hold: Limpet) -> None:
     seeds = SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_SANDBOX | SEED_LAYERS | SEED_TASKS
     assert full.keys() == seeds | WINDOW | SEED_JOURNAL | {"recall", "read_handoff", *NEWER}
     assert core.keys() < full.keys()
-    assert len(core) == 10
+    assert len(core) == 13
     assert agent.keys() == full.keys() | SEED_TREE
     with pytest.raises(errors.BadInput, match="there is no profile 'tiny'"):
         hold.tools("tiny")
