@@ -122,7 +122,7 @@ def _order(first: list[Unit], second: list[Unit], often: Counter[str]) -> Query:
         words = re.findall(r"[a-z]+", unit.text.lower())
         pairs = [(a, b) for a, b in pairwise(words) if _telling(a) and _telling(b)]
         if pairs:
-            rarest: tuple[str, str] = min(pairs, key=lambda pair: (often[pair[0]] + often[pair[1]], pair))
+            _, rarest = min((often[a] + often[b], (a, b)) for a, b in pairs)
             topics.append(" ".join(rarest))
     if len(topics) < len(chosen):
         return Query("", frozenset())

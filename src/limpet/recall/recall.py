@@ -262,7 +262,12 @@ def newest_first(matches: list[Match], query: Question) -> list[Match]:
     question about a time is about what was true then."""
     if query.when != question.When():
         return matches
-    facts = [at for at, match in enumerate(matches[:FACTS_ORDERED]) if match.document.kind in (NOTE, MEMORY)]
+    says = rank.speakers({match.document.doc: match.document for match in matches})
+    facts = [
+        at
+        for at, match in enumerate(matches[:FACTS_ORDERED])
+        if match.document.kind in (NOTE, MEMORY) and not says.get(match.document.doc)  # a turn corrects no other turn
+    ]
     texts = [(matches[at].text, matches[at].document.updated_at) for at in facts]
     order = corrections.in_order(texts, " ".join(query.words))
     ordered = list(matches)

@@ -38,7 +38,8 @@ _ASCII_PLACE = "[A-Za-z0-9]+"
 _HEX = "[0-9a-f]+"
 _HUMP = "[a-z][A-Z]|[A-Z][A-Z][a-z]"
 # Letters, then perhaps a number. What has digits among its letters is a key or a hash, and its pieces mean nothing.
-_IDENTIFIER = r"(?<![A-Za-z0-9+=])[A-Za-z]{3,64}(?=[0-9]{0,4}(?![A-Za-z0-9+=]))"
+# A hump is looked for first, in one pass over the text: most words have none.
+_IDENTIFIER = rf"(?<![A-Za-z0-9+=])(?=[A-Za-z]{{0,63}}?(?:{_HUMP}))[A-Za-z]{{3,64}}(?=[0-9]{{0,4}}(?![A-Za-z0-9+=]))"
 _PART = "[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
 _MOST_PARTS = 8  # of one identifier; what has more is not made of words
 
@@ -111,10 +112,9 @@ def subwords(text: str) -> list[str]:
         return []
     inner: list[str] = []
     for token in re.findall(_IDENTIFIER, text):
-        if re.search(_HUMP, token):
-            parts = re.findall(_PART, token)
-            if len(parts) <= _MOST_PARTS and max(map(len, parts), default=0) < len(token):
-                inner += [part.lower() for part in parts if len(part) > 1]
+        parts = re.findall(_PART, token)
+        if len(parts) <= _MOST_PARTS and max(map(len, parts), default=0) < len(token):
+            inner += [part.lower() for part in parts if len(part) > 1]
     return inner
 
 
