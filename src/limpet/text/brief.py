@@ -45,8 +45,13 @@ def item(head: Iterable[str], text: str, origin: str = "agent") -> str:
 
 
 def tagged(tags: Iterable[str]) -> str:
-    """Tags as #word, which costs a model the least; one of several words in quotation marks."""
-    return " ".join(f"#{tag}" if " " not in tag else f'#"{tag}"' for tag in tags)
+    """Tags as #word, which costs a model the least; one of several words in quotation marks, which it cannot end."""
+    return " ".join(f"#{tag}" if len(tag.split()) == 1 and '"' not in tag else f"#{_quoted(tag)}" for tag in tags)
+
+
+def _quoted(tag: str) -> str:
+    escaped = tag.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def ages(times: Iterable[int], now: int) -> tuple[list[str], str]:
