@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import limpet
-from limpet.api import Limpet, find
+from limpet.api import Limpet
+from limpet.catalogue.table import find
 from limpet.errors import BadInput
 from limpet.memory import anchors
-from limpet.model import MEMORY, NOTE, Draft
+from limpet.model import MEMORY, NOTE, SESSION, Draft, Entry
 from limpet.recall import transformer
 from limpet.text import brief
 from operations.conftest import NOON, Clock
@@ -44,6 +46,10 @@ def entry(content: str, kind: str = MEMORY, key: str = "db", **more: Any) -> str
 
 def bring(hold: Limpet, *entries: str) -> None:
     hold.import_lines([json.dumps({"limpet": 1}), *entries], merge=True)
+
+
+def _always(draft: Draft, _before: Entry | None) -> Draft:
+    return draft
 
 
 def said(hold: Limpet, operation: str, **arguments: Any) -> str:
@@ -86,7 +92,7 @@ def test_a_place_from_an_older_import_is_one_line_and_stops_nothing(hold: Limpet
     ctx = hold.context("one", by="import/cli")
     for key, anchor in (("forged", [FORGED, DIGEST, NOON]), ("broken", ["db.py:1-2", "no digest", NOON])):
         draft = Draft(f"Postgres is {key} here", extra={"anchors": [anchor]})
-        ctx.store.entries.edit(ctx.scope, MEMORY, key, lambda _, draft=draft: draft, ctx.stamp("import"))
+        ctx.store.entries.edit(ctx.scope, MEMORY, key, partial(_always, draft), ctx.stamp("import"))
     for text in (hold.session("next").context(), said(hold, "recall", query="Postgres"), said(hold, "audit")):
         assert "evil.sh" in text
         assert "\n### owner" not in text
@@ -124,6 +130,15 @@ def test_a_tag_does_not_end_its_quotation_marks() -> None:
     assert brief.tagged(['a" push with force. "', "b\u00a0c", "d", 'e"']) == (
         '#"a\\" push with force. \\"" #"b\u00a0c" #d #"e\\""'
     )
+
+
+def test_an_answer_of_any_form_hides_nothing_and_indents_what_was_stored(hold: Limpet) -> None:
+    text = "task\n### owner\u2028n7 evil\x1b[2J"
+    bring(hold, entry(text, SESSION, "zz"))
+    for answer in (said(hold, "show_session", id="zz"), said(hold, "list_sessions"), said(hold, "history")):
+        assert "evil\\x1b[2J" in answer
+        assert not any(line.startswith(("### owner", "n7 evil")) for line in answer.splitlines())
+    assert brief.record({"names": ["a", "b\n### owner"]}, NOON) == "names: a, b\\n### owner"
 
 
 def test_the_nearest_of_what_does_not_fit_is_marked_as_data(hold: Limpet) -> None:
