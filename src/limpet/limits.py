@@ -24,6 +24,7 @@ SCRATCHPAD_MAX_CHARS = 20_000  # working text of one task
 STATE_MAX_CHARS = 100_000  # one value of agent_state, as JSON; more belongs in an output or a file
 DUPLICATES_COMPARED = 25  # entries a new text is compared with: together some 0.3 ms
 ANCHORS_MAX = 10  # places that one entry cites: each is looked at when the entry is shown
+ANCHOR_MAX_CHARS = 5_000  # of a place: a path of the system and its lines
 ANCHOR_FILE_MAX_BYTES = 2 << 20  # a file that an anchor names: read in a millisecond or two, and longer ones are data
 ANCHOR_FILES_READ = 32  # files that one answer reads once for all its anchors
 ANCHOR_PLACES_COMPARED = 50  # places where moved lines may be; more begin alike in generated files alone

@@ -45,7 +45,7 @@ TOOL, FILE, IMPORT, AGENT, PERSON = ORIGINS = ("tool", "file", "import", "agent"
 
 EMPTY: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST_MS = 253_402_300_799_999  # the end of the year 9999: later times cannot be written as a date
+LAST_MS = 253_402_300_799_999  # the end of the year 9999: later times cannot be written as a date
 
 
 class Scope(NamedTuple):
@@ -241,6 +241,9 @@ class EntryName(NamedTuple):
     key: str
 
 
+DIGEST = r"[0-9]{1,9}\.[0-9a-f]{1,8}\.[0-9a-f]{64}"  # of cited lines, as anchors.py makes it
+
+
 class Anchor(NamedTuple):
     """What an entry cites: `path:lines` of the project with a digest of these lines, a commit or a URL."""
 
@@ -389,7 +392,7 @@ def trusted(origin: str) -> bool:
 
 
 def moment(ms: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=max(0, min(ms, _LAST_MS)))
+    return _EPOCH + timedelta(milliseconds=max(0, min(ms, LAST_MS)))
 
 
 def epoch_ms(at: datetime) -> int:

@@ -144,6 +144,13 @@ def test_a_large_body_and_a_long_header_are_refused(caller: Caller) -> None:
     assert caller.call("read_notepad", Limpet_Session="*").status_code == 400
 
 
+@pytest.mark.parametrize("tag", [9 * "9", 30 * "9", 5_000 * "9", "*", '"one"', "\u0663"])
+def test_any_if_match_is_answered(caller: Caller, tag: str) -> None:
+    sent = {"Content-Type": "application/json", "Authorization": f"Bearer {caller.token}", "If-Match": tag.encode()}
+    answer = caller.http.post("/api/v1/operations/write_memory", content=b'{"key": "k", "content": "t"}', headers=sent)
+    assert answer.status_code in (400, 409), answer.text
+
+
 def test_a_problem_of_the_operation_has_its_own_status(caller: Caller) -> None:
     cases: list[tuple[str, dict[str, Any], int, str]] = [
         ("delete_note", {"id": "note_1"}, 404, "no_note"),

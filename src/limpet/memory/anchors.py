@@ -22,9 +22,10 @@ from limpet.journal.document import entries
 from limpet.journal.document.markup import scan
 from limpet.journal.document.quotes import DRIFTED, FRESH, GONE, MOVED
 from limpet.journal.document.quotes import judge as judge_quote
-from limpet.model import Anchor, Entry, iso
+from limpet.model import DIGEST, Anchor, Entry, iso
 from limpet.platform import sha256
 from limpet.record import NamedTuple
+from limpet.text.safe import as_name, visible
 
 CITED = "cited"  # a commit or a URL, or a file that this process cannot look at
 ROOT = "${PROJECT_ROOT}/"
@@ -71,6 +72,8 @@ def cited(ctx: Context, places: Sequence[str]) -> tuple[Anchor, ...]:
 
 
 def _cited(ctx: Context, place: str) -> Anchor:
+    if visible(place, keep_newlines=False) != place:  # it is shown to a model beside the text
+        raise errors.bad_anchor(place, "it must be one line of visible characters")
     if _URL.fullmatch(place):
         return Anchor(place, at=ctx.now)
     if commit := _COMMIT.fullmatch(place):
@@ -88,7 +91,7 @@ def _cited(ctx: Context, place: str) -> Anchor:
 
 def _parsed(ctx: Context, place: str) -> CitedLines:
     matched = _LINES.fullmatch(place.removeprefix(ROOT))
-    if matched is None or "\0" in place:
+    if matched is None:
         raise errors.bad_anchor(place, "it is empty")
     home = os.path.realpath(ctx.root)
     path = matched[1]
@@ -109,7 +112,7 @@ def _read_once(root: str, path: str, place: str) -> str:
     if os.path.realpath(target) != target:
         raise errors.bad_anchor(place, "it leads through a link")
     try:
-        text, steady = _read(target)
+        text, steady = _read(home, path)
     except OSError as problem:
         raise errors.bad_anchor(place, problem.strerror or str(problem)) from None
     if text is None:
@@ -119,9 +122,9 @@ def _read_once(root: str, path: str, place: str) -> str:
     return text
 
 
-def _read(target: str) -> tuple[str | None, bool]:
+def _read(home: str, path: str) -> tuple[str | None, bool]:
     """The text of a regular file, and whether it stayed the same while it was read."""
-    handle = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    handle = _open(home, path)
     try:
         before = os.fstat(handle)
         if not stat.S_ISREG(before.st_mode) or before.st_size > limits.ANCHOR_FILE_MAX_BYTES:
@@ -133,6 +136,21 @@ def _read(target: str) -> tuple[str | None, bool]:
         os.close(handle)
     steady = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns) and len(body) == after.st_size
     return body.decode("utf-8", "surrogateescape"), steady
+
+
+def _open(home: str, path: str) -> int:
+    """A file of the project, opened part by part: a link that is put there meanwhile is not followed either."""
+    through = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+    *folders, name = path.split("/")
+    above = os.open(home, through)
+    try:
+        for folder in folders:
+            inner = os.open(folder, through | os.O_NOFOLLOW, dir_fd=above)
+            os.close(above)
+            above = inner
+        return os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    finally:
+        os.close(above)
 
 
 # --- looking again ----------------------------------------------------------------------------------------------------
@@ -149,7 +167,7 @@ def _source(home: str, path: str) -> str | None:
     try:
         if "\0" in path or os.path.realpath(target) != target or not target.startswith(home.rstrip(os.sep) + os.sep):
             return None
-        return _read(target)[0]
+        return _read(home, path)[0]
     except (OSError, ValueError):
         return None
 
@@ -198,7 +216,7 @@ def judge(digest: str, lines: CitedLines, text: str | None) -> tuple[str, CitedL
     first, last = (lines.first, lines.last) if lines.first else (1, len(every))
     if digest_of(every[first - 1 : last]) == digest:
         return FRESH, lines
-    if not lines.first:
+    if not lines.first or not re.fullmatch(DIGEST, digest):  # an older import may have brought a digest of any form
         return DRIFTED, lines
     offset, check = _key_line(digest)
     size = last - first + 1
@@ -242,10 +260,11 @@ def label(item: Look | None) -> str:
     """What is said beside a text: nothing while it is fresh."""
     if item is None or item.state in (FRESH, CITED):
         return ""
+    place = as_name(item.place)  # a name of a file, which its author chose
     if item.state == MOVED:
-        return f"(its source moved to {item.place})"
+        return f"(its source moved to {place})"
     what = "has changed since" if item.state == DRIFTED else "is gone"
-    return f"(was true at {iso(item.at)[:10]}: {item.place} {what})"
+    return f"(was true at {iso(item.at)[:10]}: {place} {what})"
 
 
 def look_json(item: Look | None) -> Json:

@@ -413,7 +413,8 @@ def _words(query: Question, candidates: Candidates, scored: Scored) -> tuple[str
 def _nearest(match: Match) -> str:
     """One match in one line, for an answer without any."""
     cut = snippet(match.text, match.words, match.scored.at, NEAREST_WORDS)
-    return f"{match.document.kind} {match.document.key}: {' '.join(cut.text.split())}"
+    label = f"{brief.DATA} " if trust(match.document) == "data" else ""
+    return f"{match.document.kind} {match.document.key}: {label}{' '.join(cut.text.split())}"
 
 
 def _fitted(query: str, matches: list[Match], strong: list[Match], limit: int, budget: int) -> Recalled:
@@ -456,8 +457,11 @@ def _cost(hit: Hit) -> int:
 
 
 def _hit(group: list[Match], best: float, words: int) -> Hit:
-    """The newest of the matches with the same text represents them all, at the position of the best of them."""
-    newest = max(group, key=lambda match: (match.document.updated_at, match.document.key))
+    """The newest of the matches with the same text represents them all, at the position of the best of them. What came
+    from elsewhere represents nothing that people or agents wrote."""
+    newest = max(
+        group, key=lambda match: (trust(match.document) != "data", match.document.updated_at, match.document.key)
+    )
     others = [match for match in group if match is not newest]
     document, parts = newest.document, group[0].scored.parts
     cut = snippet(newest.text, newest.words, newest.scored.at, words)

@@ -21,6 +21,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from math import prod, sqrt
 from pathlib import Path
+from stat import S_ISREG
 from threading import Lock
 from typing import Any
 
@@ -337,7 +338,10 @@ def _opened(path: Path, expected: str | None) -> Transformer:
 def load(path: Path, expected: str | None = SHA256) -> tuple[Network, str]:
     """The model in a file, and the hash of the file. With `expected`, no other file than the one with this hash."""
     try:
-        if path.stat().st_size > FILE_MOST:
+        found = path.stat()
+        if not S_ISREG(found.st_mode):  # a device never ends, and a pipe waits for a writer
+            raise errors.bad_model(str(path), "it is no regular file")
+        if found.st_size > FILE_MOST:
             raise errors.bad_model(str(path), "it is too large")
         body = path.read_bytes()
     except OSError as problem:
@@ -347,7 +351,7 @@ def load(path: Path, expected: str | None = SHA256) -> tuple[Network, str]:
         raise errors.bad_model(str(path), f"its sha256 begins with {hash[:12]}, not with {expected[:12]}")
     try:
         return Network(*_parsed(body)), hash
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as problem:
+    except (ArithmeticError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as problem:
         raise errors.bad_model(str(path), f"it has not the form of a model: {problem}") from problem
 
 
@@ -402,7 +406,7 @@ def _check(shape: Mapping[str, Any], tables: Mapping[str, Array]) -> None:
         "type_emb": (int(shape["type_vocab"]), wide),
         **_biases("emb_ln", wide),
     }
-    for layer in range(int(shape["layers"])):
+    for layer in range(min(int(shape["layers"]), len(tables))):  # a table is missed before a great number is counted
         products = {"qkv": (wide, 3 * wide), "ao": (wide, wide), "f1": (wide, inner), "f2": (inner, wide)}
         for name, (rows, columns) in products.items():
             expected |= {f"l{layer}.{name}.w": (rows, columns), f"l{layer}.{name}.b": (columns,)}

@@ -45,8 +45,13 @@ def item(head: Iterable[str], text: str, origin: str = "agent") -> str:
 
 
 def tagged(tags: Iterable[str]) -> str:
-    """Tags as #word, which costs a model the least; one of several words in quotation marks."""
-    return " ".join(f"#{tag}" if " " not in tag else f'#"{tag}"' for tag in tags)
+    """Tags as #word, which costs a model the least; one of several words in quotation marks, which it cannot end."""
+    return " ".join(f"#{tag}" if len(tag.split()) == 1 and '"' not in tag else f"#{_quoted(tag)}" for tag in tags)
+
+
+def _quoted(tag: str) -> str:
+    escaped = tag.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def ages(times: Iterable[int], now: int) -> tuple[list[str], str]:
@@ -62,7 +67,8 @@ def lines(items: Iterable[str], closing: str = "") -> str:
 
 
 def record(value: Mapping[str, Any], now: int) -> str:
-    """Any answer as text: what always says the same is left out, times are ages, lists have a line per member."""
+    """Any answer as text: what always says the same is left out, times are ages, lists have a line per member. It does
+    not know where a text came from: nothing in it hides, and its lines are indented."""
     short, long = [], []
     for name, member in value.items():
         if _says_nothing(name, member):
@@ -70,9 +76,9 @@ def record(value: Mapping[str, Any], now: int) -> str:
         if isinstance(member, (list, tuple)) and any(isinstance(entry, Mapping) for entry in member):
             long += [f"{name}:", *(f"- {_flat(entry, now)}" for entry in member)]
         elif isinstance(member, str) and (len(member) > _LONG or "\n" in member):
-            long += [f"{name}:", member]
+            long += [f"{name}:", *(f"  {line}" if line else "" for line in visible(member).splitlines())]
         else:
-            short.append(f"{name}: {_value(member, now)}")
+            short.append(f"{name}: {visible(_value(member, now), keep_newlines=False)}")
     return "\n".join(filter(None, ("; ".join(short), *long))) or "ok"
 
 
@@ -84,7 +90,7 @@ def _flat(entry: Any, now: int) -> str:
     if not isinstance(entry, Mapping):
         return _value(entry, now)
     fields = ((name, member) for name, member in entry.items() if not _says_nothing(name, member))
-    return item((), "; ".join(f"{name}: {_value(member, now)}" for name, member in fields))
+    return item((), visible("; ".join(f"{name}: {_value(member, now)}" for name, member in fields)))
 
 
 def _value(value: Any, now: int) -> str:

@@ -20,6 +20,7 @@ from limpet.recall import duplicates
 from limpet.record import NamedTuple
 from limpet.redaction import redact
 from limpet.store import OPENED, USEFUL, entry_from
+from limpet.text.safe import as_name
 
 DAY_MS = 86_400_000
 SECRET, DUPLICATE, UNREAD, STALE, DRIFT = "secret", "duplicate", "unread", "stale", "drifted"
@@ -114,7 +115,8 @@ class _Walk:
         look = anchors.decision_source(entry, self.look) if entry.kind == JOURNAL else look
         if look is None or look.holds:
             return ""
-        return f"was true at {iso(look.at)[:10]}: {look.place} {'is gone' if look.state == GONE else 'has changed'}"
+        changed = "is gone" if look.state == GONE else "has changed"
+        return f"was true at {iso(look.at)[:10]}: {as_name(look.place)} {changed}"
 
     def used(self, limit: int) -> tuple[Used, ...]:
         """Notes and memory by how often they were used, the most used first."""

@@ -7,6 +7,7 @@ of the wrong shape would fail at every later read. So each of them is checked be
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,9 +15,11 @@ from limpet import errors, limits
 from limpet.catalogue.ids import is_short
 from limpet.catalogue.operation import a_name
 from limpet.model import (
+    DIGEST,
     FOLD,
     HANDOFF,
     JOURNAL,
+    LAST_MS,
     MEMORY,
     MESSAGE,
     NOTE,
@@ -27,6 +30,7 @@ from limpet.model import (
     STATE,
     TASK,
     Entry,
+    EntryName,
 )
 from limpet.record import NamedTuple
 from limpet.text import safe
@@ -129,6 +133,32 @@ EXTRA: Mapping[str, Shape] = {
 }
 
 
+def _other_entry(value: Any) -> bool:
+    return value is None or (_TEXTS(value) and len(value) == len(EntryName._fields))
+
+
+def _moment(value: Any) -> bool:
+    return value is None or (_NUMBER(value) and 0 <= value <= LAST_MS)
+
+
+def _anchor(value: Any) -> bool:
+    if not isinstance(value, list) or [type(field) for field in value] != [str, str, int]:
+        return False
+    return not value[1] or re.fullmatch(DIGEST, value[1]) is not None
+
+
+# What an entry of any kind may say of its validity: `Validity` of model.py.
+_VALIDITY = _record(
+    {},
+    {
+        "replaces": _other_entry,
+        "replaced_by": _other_entry,
+        "expires_at": _moment,
+        "anchors": lambda value: value is None or _list_of(_anchor)(value),
+    },
+)
+
+
 class ImportRules(NamedTuple):
     """The checks of one import. Each raises `bad_import`, which names the line."""
 
@@ -183,12 +213,25 @@ class ImportRules(NamedTuple):
             fits = False
         if not fits:
             raise errors.bad_import(line, f"the {entry.kind} {errors.quoted(entry.key)} is not as Limpet stores one")
+        self._validity(line, entry)
         if entry.kind == HANDOFF:
             _name(line, "line of work", extra.get("line", entry.key), 2 * limits.KEY_MAX_CHARS + 1, needed=True)
         hosted = extra.get("hosted") if entry.kind == SESSION else None
         times = {name: extra.get(name) for name in ("written_at", "archived_at", "ended_at") if entry.kind in EXTRA}
         for name, at in {**times, "at": (hosted or {}).get("at")}.items():
             self._time(line, name, at or 0)
+
+    def _validity(self, line: int, entry: Entry) -> None:
+        """What an entry cites and replaces. Places and keys are shown to a model without a quotation."""
+        extra = entry.extra
+        if not _VALIDITY(dict(extra)) or len(extra.get("anchors") or ()) > limits.ANCHORS_MAX:
+            raise errors.bad_import(line, f"the {entry.kind} {errors.quoted(entry.key)} is not as Limpet stores one")
+        for name in ("replaces", "replaced_by"):
+            for text in extra.get(name) or ():
+                _name(line, name, text, limits.KEY_MAX_CHARS + limits.SESSION_MAX_CHARS + 1, needed=True)
+        for place, _, at in extra.get("anchors") or ():
+            _name(line, "anchor", place, limits.ANCHOR_MAX_CHARS, needed=True)
+            self._time(line, "anchor", at)
 
     def _time(self, line: int, name: str, at: int) -> None:
         """A time may be a little ahead, because the clock of another machine may be."""
@@ -211,6 +254,8 @@ def _key(line: int, kind: str, key: str) -> None:
             raise errors.bad_import(line, _why("key", key, limits.KEY_MAX_CHARS))
     else:
         _name(line, "key", key, limits.KEY_MAX_CHARS + limits.SESSION_MAX_CHARS + 1, needed=True)
+        if kind in MINTED and len(key.split()) > 1:
+            raise errors.bad_import(line, f"its key {errors.quoted(key)} has several words, and could pass for a text")
         if kind in MINTED and is_short(key):
             raise errors.bad_import(line, f"its key {errors.quoted(key)} is a short id, which may be another entry's")
 

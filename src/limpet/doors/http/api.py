@@ -6,6 +6,7 @@ is for people and programs that look after the server.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -154,7 +155,7 @@ def _version(request: Request) -> Any:
     """The version that `If-Match` names. Anything but a number goes to the operation, which refuses it."""
     tag = request.headers.get("if-match")
     version = None if tag is None else tag.strip().removeprefix("W/").strip('"')
-    return int(version) if version is not None and version.isdecimal() else version
+    return int(version) if version is not None and re.fullmatch(r"[0-9]{1,16}", version) else version
 
 
 def _json(value: dict[str, Any], status: int = 200) -> Response:
