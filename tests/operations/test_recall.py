@@ -311,6 +311,19 @@ def test_no_text_breaks_the_search(hold: Limpet, query: str) -> None:
         hold.recall(query)
 
 
+def test_an_output_is_shown_where_it_says_what_its_preview_quotes(hold: Limpet) -> None:
+    lines = [f"2026-03-12 08:{at // 60:02}:{at % 60:02} INFO compiled module ledger_{at}.c" for at in range(600)]
+    lines[333] = "2026-03-12 08:05:33 ERROR E4711: file 'streets.h' not found"
+    lines[500] = "2026-03-12 08:08:20 ERROR connection to the warehouse was lost after 30 s"
+    kept = hold.session("one").outputs.keep("build", "\n".join([*lines, "Build stopped: 2 errors"]))
+    assert "connection to the warehouse was lost" in kept.text  # so the first piece is found by these words too
+    (hit,) = hold.recall("error connection", kinds=["outputs"]).hits
+    assert "«ERROR» «connection» to the warehouse was lost" in hit.snippet
+    assert hit.line == 501
+    (hit,) = hold.recall("which modules did the build compile", kinds=["outputs"]).hits
+    assert "«compiled» «module»" in hit.snippet
+
+
 def test_outputs_that_wait_for_the_index_are_counted(hold: Limpet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "OUTPUT_CATCH_UP_BYTES", 10_000)
     for number in range(5):
