@@ -56,6 +56,31 @@ def test_what_the_last_session_left_is_found_though_it_does_not_say_so(laden: Li
     assert laden.recall("where did the last session stop", kinds=["memory"]).hits == ()
 
 
+def test_german_words_without_a_subject_find_nothing(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    notes.add("Die Rechnungsstellung läuft jeden Monatsersten über den Nachtlauf")
+    notes.add("Der Dienstname im Listener war falsch geschrieben")
+    notes.add("Wir haben die Benutzerverwaltung auf Keycloak umgestellt")
+    for query in ("Was haben wir zu Docker beschlossen?", "Wie heißt der Geschäftsführer?", "Wann ist die Feier?"):
+        assert hold.recall(query).hits == (), query
+    for query, found in {
+        "Wann haben wir auf Keycloak umgestellt?": "Keycloak",
+        "Wann läuft die Rechnungsstellung?": "Rechnungsstellung",
+        "Wer hat den Dienstnamen in dem Listener geschrieben?": "Listener",
+    }.items():
+        assert found in hold.recall(query).hits[0].plain, query
+
+
+def test_german_words_that_are_english_too_are_sought_in_english(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    die, licence, _ = (
+        notes.add(text).id
+        for text in ("Workers die after ten minutes", "The parser is under the MIT licence", "Casts break LL(1)")
+    )
+    assert keys(hold, "why do they die?") == [die]
+    assert keys(hold, "what is under MIT?") == [licence]
+
+
 def test_a_question_that_nothing_fits_gets_no_hits_but_what_is_nearest(hold: Limpet) -> None:
     notes = hold.session("one").notes
     for number in range(30):

@@ -40,6 +40,22 @@ STOP = _listed(
     "this those through to too under until up us ve very was we were what when where which while who whom whose why "
     "will with would you your yours yourself yourselves"
 )
+# The same in German, without accents, left out of a question that is German: some of these are English words too (die,
+# war, MIT). It is German where it has one of the second list, which are nothing else, or three of the first.
+_GERMAN_STOP = _listed(
+    "aber als am an auch auf aus bei beim bin bis da damit das dass dem den denn der des die dies diese diesem diesen "
+    "dieser dieses doch durch ein eine einem einen einer eines er es euch fur gab gibt hab habe haben hat hatte hatten "
+    "hier ich ihm ihn ihnen ihr ihre im ist ja jetzt kann kein keine keinen konnen man mein meine mich mir mit nach "
+    "nicht noch nun nur ob oder ohne schon sein seine seit sich sie sind sollen soll uber um und uns unser unsere "
+    "unserem unseren unserer vom von vor wann war waren warum was weil welche welchem welchen welcher welches wem wen "
+    "wenn wer werden weshalb wie wieder wieso wieviel wir wird wo wofur woher wohin womit wozu wurde wurden zu zum zur"
+)
+_GERMAN_ALONE = _listed(
+    "einem einen eine einer haben ich keine keinen nicht sind und unser unsere unserem unseren unserer wann warum "
+    "weil welche welchem welchen welcher welches werden weshalb wie wieso wieviel wir wird wofur woher wohin womit "
+    "wozu wurde wurden zum zur"
+)
+GERMAN_FROM = 3  # different words of the first list
 # The same for a question to one text. Fewer: in a log, words like `before`, `no` and `same` say something.
 TERM_STOP = _listed(
     "a an and any are as at be been being but by can could did do does doing for from get gets getting give given "
@@ -155,7 +171,8 @@ def read(text: str, now: int) -> Question:
     # Texts that were written before the index held whole words are found by their parts.
     parts = [word for word in analyse.words(folded) if len(word) > 1] if _INDIC.search(folded) else []
     every = [*plain, *parts, *analyse.subwords(head)][: 20 * MOST_WORDS]
-    sought = [word for word in every if word not in STOP] or every
+    idle = _idle(plain)
+    sought = [word for word in every if word not in idle] or every
     numbers: dict[str, int] = {}  # by stem, the index of its word
     words: list[str] = []
     for word, stem in zip(sought, analyse.terms(sought), strict=True):
@@ -163,7 +180,7 @@ def read(text: str, now: int) -> Question:
             numbers[stem] = len(words)
             words.append(word)
     written_apart = len(words)
-    for word in _joined(plain):
+    for word in _joined(plain, idle):
         if (stem := analyse.terms([word])[0]) not in numbers:
             numbers[stem] = len(words)
             words.append(word)
@@ -186,9 +203,15 @@ def read(text: str, now: int) -> Question:
     )
 
 
-def _joined(plain: list[str]) -> list[str]:
+def _idle(plain: list[str]) -> frozenset[str]:
+    """The words that say nothing in a question of this language."""
+    german = _GERMAN_STOP.intersection(plain) - STOP
+    return STOP | _GERMAN_STOP if len(german) >= GERMAN_FROM or german & _GERMAN_ALONE else STOP
+
+
+def _joined(plain: list[str], idle: frozenset[str]) -> list[str]:
     """Neighbouring words written together, as identifiers and names often are: data frame, dataframe."""
-    pairs = ((first, second) for first, second in pairwise(plain) if STOP.isdisjoint((first, second)))
+    pairs = ((first, second) for first, second in pairwise(plain) if idle.isdisjoint((first, second)))
     fit = (first + second for first, second in pairs if min(len(first), len(second)) >= JOINED_MIN_CHARS)
     return [word for word in fit if word.isalpha() and len(word) <= analyse.WORD_MAX_CHARS][:MOST_JOINED]
 
