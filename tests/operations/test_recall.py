@@ -71,6 +71,24 @@ def test_german_words_without_a_subject_find_nothing(hold: Limpet) -> None:
         assert found in hold.recall(query).hits[0].plain, query
 
 
+def test_a_day_is_found_however_it_is_written(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    dotted = notes.add("Am 12.03.2026 haben wir auf Keycloak umgestellt").id
+    iso = notes.add("The certificates run out on 2026-04-05").id
+    notes.add("Der Nachtlauf beginnt um 03:12 Uhr")
+    for query in ("2026-03-12", "12.3.2026", "Was geschah am 12. März 2026?", "what happened on March 12, 2026?"):
+        assert keys(hold, query)[:1] == [dotted], query
+    for query in ("05.04.2026", "Was ist am 5. April 2026?", "what is on 2026-04-05?"):
+        assert keys(hold, query)[:1] == [iso], query
+    assert keys(hold, "Was geschah am 13. März 2026?") == []
+
+
+def test_a_day_in_figures_is_not_the_whole_year(hold: Limpet) -> None:
+    hold.session("one").notes.add("Die Umstellung auf Keycloak war am 12.03.2026")
+    (hit,) = hold.recall("Keycloak 12.03.2026").hits
+    assert "at the time asked about" not in hit.why  # it was written in the same year, on another day
+
+
 def test_german_words_that_are_english_too_are_sought_in_english(hold: Limpet) -> None:
     notes = hold.session("one").notes
     die, licence, _ = (

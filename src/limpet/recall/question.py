@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise, product
 
 from limpet.model import milliseconds, moment
 from limpet.record import NamedTuple
@@ -23,6 +23,7 @@ MOST_JOINED, JOINED_MIN_CHARS = 4, 3  # neighbouring words that are also looked 
 MOST_TERMS = 40  # of a question to one text; the first ones are taken
 ACCENTED_MOST = 200  # different letters with accents that are folded
 LITERAL_MIN_CHARS = 4
+DAY = 86_400_000  # milliseconds
 FEW_WORDS = 3  # a query of at most so many words, without a question word, is a list of key words
 
 
@@ -117,10 +118,12 @@ _MONTHS = (
     *("august", "september", "october", "november", "december"),
 )
 _MONTH = {name[:size]: at for at, name in enumerate(_MONTHS, 1) for size in (3, len(name))} | {"sept": 9}
+_MONTH |= {"januar": 1, "februar": 2, "marz": 3, "mai": 5, "juni": 6, "juli": 7, "oktober": 10, "dezember": 12}
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 _ISO_DAY = re.compile(r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b")
+_DOTTED_DAY = re.compile(r"\b(\d{1,2})\.(\d{1,2})\.((?:19|20)\d\d)\b")
 _AGO = re.compile(r"\b(\d{1,3}|an?|one|two|three|four|five|six|seven) (day|week|month|year)s? ago\b")
 _LAST = re.compile(r"\b(last|past|this) (day|week|month|year)\b")
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
@@ -186,11 +189,12 @@ def read(text: str, now: int) -> Question:
             words.append(word)
     asking = "?" in head or (bool(plain) and plain[0] in _ASKING)
     when = _times(folded, plain, now)
+    literals = _literals(head, plain)
     times = frozenset(at for at, word in enumerate(words) if any(when) and _says_when(word))
     return Question(
         tuple(words),
         _pairs(plain, numbers),
-        _literals(head, plain),
+        (*literals, *(text for text in _spellings(when) if text not in literals)),
         when,
         _WHEN.match(head) is not None,
         not _FIRST_PERSON.isdisjoint(plain),
@@ -261,16 +265,29 @@ def _times(folded: str, plain: list[str], now: int) -> When:
     if "may" in words and (numbers or years or "in" in words):
         months.add(5)
     days = {int(match[1]) for match in numbers if 1 <= int(match[1]) <= 31} if months else set()
-    spans = [*_spans(folded, now), *filter(None, (_iso_day(*match.groups()) for match in _ISO_DAY.finditer(folded)))]
+    named = [match.groups() for match in _ISO_DAY.finditer(folded)]
+    named += [match.groups()[::-1] for match in _DOTTED_DAY.finditer(folded)]
+    spans = [*_spans(folded, now), *filter(None, (_day(*parts) for parts in named))]
     return When(frozenset(months), frozenset(days), frozenset(years) if months or not spans else frozenset(), (*spans,))
 
 
-def _iso_day(year: str, month: str, day: str) -> tuple[int, int] | None:
+def _spellings(when: When) -> list[str]:
+    """The one day that a question names, in figures, as texts may write it."""
+    days = [moment(start) for start, stop in when.spans if stop - start == DAY]
+    dates = [(day.year, day.month, day.day) for day in days]
+    dates += islice(product(when.years, when.months, when.days), 2)
+    if len(dates) != 1:
+        return []
+    ((year, month, day),) = dates
+    return list(dict.fromkeys((f"{year}-{month:02}-{day:02}", f"{day:02}.{month:02}.{year}", f"{day}.{month}.{year}")))
+
+
+def _day(year: str, month: str, day: str) -> tuple[int, int] | None:
     try:
-        start = milliseconds(f"{year}-{month}-{day}T00:00:00+00:00")
+        start = milliseconds(f"{year}-{month:0>2}-{day:0>2}T00:00:00+00:00")
     except ValueError:
         return None
-    return start, start + 86_400_000
+    return start, start + DAY
 
 
 def _spans(folded: str, now: int) -> list[tuple[int, int]]:
