@@ -56,6 +56,49 @@ def test_what_the_last_session_left_is_found_though_it_does_not_say_so(laden: Li
     assert laden.recall("where did the last session stop", kinds=["memory"]).hits == ()
 
 
+def test_german_words_without_a_subject_find_nothing(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    notes.add("Die Rechnungsstellung läuft jeden Monatsersten über den Nachtlauf")
+    notes.add("Der Dienstname im Listener war falsch geschrieben")
+    notes.add("Wir haben die Benutzerverwaltung auf Keycloak umgestellt")
+    for query in ("Was haben wir zu Docker beschlossen?", "Wie heißt der Geschäftsführer?", "Wann ist die Feier?"):
+        assert hold.recall(query).hits == (), query
+    for query, found in {
+        "Wann haben wir auf Keycloak umgestellt?": "Keycloak",
+        "Wann läuft die Rechnungsstellung?": "Rechnungsstellung",
+        "Wer hat den Dienstnamen in dem Listener geschrieben?": "Listener",
+    }.items():
+        assert found in hold.recall(query).hits[0].plain, query
+
+
+def test_a_day_is_found_however_it_is_written(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    dotted = notes.add("Am 12.03.2026 haben wir auf Keycloak umgestellt").id
+    iso = notes.add("The certificates run out on 2026-04-05").id
+    notes.add("Der Nachtlauf beginnt um 03:12 Uhr")
+    for query in ("2026-03-12", "12.3.2026", "Was geschah am 12. März 2026?", "what happened on March 12, 2026?"):
+        assert keys(hold, query)[:1] == [dotted], query
+    for query in ("05.04.2026", "Was ist am 5. April 2026?", "what is on 2026-04-05?"):
+        assert keys(hold, query)[:1] == [iso], query
+    assert keys(hold, "Was geschah am 13. März 2026?") == []
+
+
+def test_a_day_in_figures_is_not_the_whole_year(hold: Limpet) -> None:
+    hold.session("one").notes.add("Die Umstellung auf Keycloak war am 12.03.2026")
+    (hit,) = hold.recall("Keycloak 12.03.2026").hits
+    assert "at the time asked about" not in hit.why  # it was written in the same year, on another day
+
+
+def test_german_words_that_are_english_too_are_sought_in_english(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    die, licence, _ = (
+        notes.add(text).id
+        for text in ("Workers die after ten minutes", "The parser is under the MIT licence", "Casts break LL(1)")
+    )
+    assert keys(hold, "why do they die?") == [die]
+    assert keys(hold, "what is under MIT?") == [licence]
+
+
 def test_a_question_that_nothing_fits_gets_no_hits_but_what_is_nearest(hold: Limpet) -> None:
     notes = hold.session("one").notes
     for number in range(30):
@@ -309,6 +352,19 @@ def test_any_text_is_a_legal_question(laden: Limpet, query: str) -> None:
 def test_no_text_breaks_the_search(hold: Limpet, query: str) -> None:
     if query.strip():
         hold.recall(query)
+
+
+def test_an_output_is_shown_where_it_says_what_its_preview_quotes(hold: Limpet) -> None:
+    lines = [f"2026-03-12 08:{at // 60:02}:{at % 60:02} INFO compiled module ledger_{at}.c" for at in range(600)]
+    lines[333] = "2026-03-12 08:05:33 ERROR E4711: file 'streets.h' not found"
+    lines[500] = "2026-03-12 08:08:20 ERROR connection to the warehouse was lost after 30 s"
+    kept = hold.session("one").outputs.keep("build", "\n".join([*lines, "Build stopped: 2 errors"]))
+    assert "connection to the warehouse was lost" in kept.text  # so the first piece is found by these words too
+    (hit,) = hold.recall("error connection", kinds=["outputs"]).hits
+    assert "«ERROR» «connection» to the warehouse was lost" in hit.snippet
+    assert hit.line == 501
+    (hit,) = hold.recall("which modules did the build compile", kinds=["outputs"]).hits
+    assert "«compiled» «module»" in hit.snippet
 
 
 def test_outputs_that_wait_for_the_index_are_counted(hold: Limpet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,13 @@ def test_a_number_is_not_found_inside_another() -> None:
     assert "worker state 6\n" in shown(text + "\nworker state 6\nend", "worker state 6", 60) + "\n"
 
 
+def test_the_lines_are_counted_as_the_preview_counts_them() -> None:
+    text = "".join(f"nothing of interest {n}\n" for n in range(20)) + "a needle\n"
+    assert ask(text, "needle", 100, count).note == "the only place with words of the question, in 21 lines"
+    assert ask(text[:-1], "needle", 100, count).note == "the only place with words of the question, in 21 lines"
+    assert "the best of 20 places" in ask(text, "interest", 1_000, count).note
+
+
 def test_lines_are_numbered_and_in_the_order_of_the_text() -> None:
     text = "\n".join(f"{'needle' if n in (20, 70) else 'straw'} {n}" for n in range(1, 101))
     content = shown(text, "needle", 100)

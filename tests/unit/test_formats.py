@@ -323,3 +323,8 @@ def test_even_nonsense_comes_back_as_it_was(form: str, odd: Any) -> None:
     whole = {"messages": [odd]} if form in ("anthropic", "mcp") else [odd]
     written = FORMS[form].write(FORMS[form].read(whole))
     assert json.dumps(written) == json.dumps(whole)
+
+
+def test_a_call_whose_arguments_are_no_text_is_refused_in_a_sentence() -> None:
+    with pytest.raises(TypeError, match="the call of recall must be JSON text"):
+        assistant("", Call("call_1", "recall", {"query": "casts"}))  # type: ignore[arg-type]

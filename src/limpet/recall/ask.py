@@ -88,8 +88,9 @@ def ask(text: str, question: str, budget: int, count: Callable[[str], int]) -> A
     chosen = Choice(units, Rated(own, scores, places, intent.reason), question, budget, count)
     content = chosen.content()
     left = len(scores) - sum(unit in chosen.taken for unit in scores)
-    lines = f"{len(units.line_starts):,} lines"
-    note = f"the best of {len(scores):,} places with words of the question, in {lines}"
+    lines = len(units.line_starts) - text.endswith("\n")  # as the preview counts them
+    among = f"the best of {len(scores):,} places" if len(scores) > 1 else "the only place"
+    note = f"{among} with words of the question, in {lines:,} lines"
     best = max(scores, key=lambda unit: (scores[unit], -unit))
     where = pointer(text, units.starts[best])
     note += f"; the best is at path {where}" if where else ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise, product
 
 from limpet.model import milliseconds, moment
 from limpet.record import NamedTuple
@@ -23,6 +23,7 @@ MOST_JOINED, JOINED_MIN_CHARS = 4, 3  # neighbouring words that are also looked 
 MOST_TERMS = 40  # of a question to one text; the first ones are taken
 ACCENTED_MOST = 200  # different letters with accents that are folded
 LITERAL_MIN_CHARS = 4
+DAY = 86_400_000  # milliseconds
 FEW_WORDS = 3  # a query of at most so many words, without a question word, is a list of key words
 
 
@@ -40,6 +41,22 @@ STOP = _listed(
     "this those through to too under until up us ve very was we were what when where which while who whom whose why "
     "will with would you your yours yourself yourselves"
 )
+# The same in German, without accents, left out of a question that is German: some of these are English words too (die,
+# war, MIT). It is German where it has one of the second list, which are nothing else, or three of the first.
+_GERMAN_STOP = _listed(
+    "aber als am an auch auf aus bei beim bin bis da damit das dass dem den denn der des die dies diese diesem diesen "
+    "dieser dieses doch durch ein eine einem einen einer eines er es euch fur gab gibt hab habe haben hat hatte hatten "
+    "hier ich ihm ihn ihnen ihr ihre im ist ja jetzt kann kein keine keinen konnen man mein meine mich mir mit nach "
+    "nicht noch nun nur ob oder ohne schon sein seine seit sich sie sind sollen soll uber um und uns unser unsere "
+    "unserem unseren unserer vom von vor wann war waren warum was weil welche welchem welchen welcher welches wem wen "
+    "wenn wer werden weshalb wie wieder wieso wieviel wir wird wo wofur woher wohin womit wozu wurde wurden zu zum zur"
+)
+_GERMAN_ALONE = _listed(
+    "einem einen eine einer haben ich keine keinen nicht sind und unser unsere unserem unseren unserer wann warum "
+    "weil welche welchem welchen welcher welches werden weshalb wie wieso wieviel wir wird wofur woher wohin womit "
+    "wozu wurde wurden zum zur"
+)
+GERMAN_FROM = 3  # different words of the first list
 # The same for a question to one text. Fewer: in a log, words like `before`, `no` and `same` say something.
 TERM_STOP = _listed(
     "a an and any are as at be been being but by can could did do does doing for from get gets getting give given "
@@ -101,10 +118,12 @@ _MONTHS = (
     *("august", "september", "october", "november", "december"),
 )
 _MONTH = {name[:size]: at for at, name in enumerate(_MONTHS, 1) for size in (3, len(name))} | {"sept": 9}
+_MONTH |= {"januar": 1, "februar": 2, "marz": 3, "mai": 5, "juni": 6, "juli": 7, "oktober": 10, "dezember": 12}
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 _ISO_DAY = re.compile(r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b")
+_DOTTED_DAY = re.compile(r"\b(\d{1,2})\.(\d{1,2})\.((?:19|20)\d\d)\b")
 _AGO = re.compile(r"\b(\d{1,3}|an?|one|two|three|four|five|six|seven) (day|week|month|year)s? ago\b")
 _LAST = re.compile(r"\b(last|past|this) (day|week|month|year)\b")
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
@@ -155,7 +174,8 @@ def read(text: str, now: int) -> Question:
     # Texts that were written before the index held whole words are found by their parts.
     parts = [word for word in analyse.words(folded) if len(word) > 1] if _INDIC.search(folded) else []
     every = [*plain, *parts, *analyse.subwords(head)][: 20 * MOST_WORDS]
-    sought = [word for word in every if word not in STOP] or every
+    idle = _idle(plain)
+    sought = [word for word in every if word not in idle] or every
     numbers: dict[str, int] = {}  # by stem, the index of its word
     words: list[str] = []
     for word, stem in zip(sought, analyse.terms(sought), strict=True):
@@ -163,17 +183,18 @@ def read(text: str, now: int) -> Question:
             numbers[stem] = len(words)
             words.append(word)
     written_apart = len(words)
-    for word in _joined(plain):
+    for word in _joined(plain, idle):
         if (stem := analyse.terms([word])[0]) not in numbers:
             numbers[stem] = len(words)
             words.append(word)
     asking = "?" in head or (bool(plain) and plain[0] in _ASKING)
     when = _times(folded, plain, now)
+    literals = _literals(head, plain)
     times = frozenset(at for at, word in enumerate(words) if any(when) and _says_when(word))
     return Question(
         tuple(words),
         _pairs(plain, numbers),
-        _literals(head, plain),
+        (*literals, *(text for text in _spellings(when) if text not in literals)),
         when,
         _WHEN.match(head) is not None,
         not _FIRST_PERSON.isdisjoint(plain),
@@ -186,9 +207,15 @@ def read(text: str, now: int) -> Question:
     )
 
 
-def _joined(plain: list[str]) -> list[str]:
+def _idle(plain: list[str]) -> frozenset[str]:
+    """The words that say nothing in a question of this language."""
+    german = _GERMAN_STOP.intersection(plain) - STOP
+    return STOP | _GERMAN_STOP if len(german) >= GERMAN_FROM or german & _GERMAN_ALONE else STOP
+
+
+def _joined(plain: list[str], idle: frozenset[str]) -> list[str]:
     """Neighbouring words written together, as identifiers and names often are: data frame, dataframe."""
-    pairs = ((first, second) for first, second in pairwise(plain) if STOP.isdisjoint((first, second)))
+    pairs = ((first, second) for first, second in pairwise(plain) if idle.isdisjoint((first, second)))
     fit = (first + second for first, second in pairs if min(len(first), len(second)) >= JOINED_MIN_CHARS)
     return [word for word in fit if word.isalpha() and len(word) <= analyse.WORD_MAX_CHARS][:MOST_JOINED]
 
@@ -238,16 +265,29 @@ def _times(folded: str, plain: list[str], now: int) -> When:
     if "may" in words and (numbers or years or "in" in words):
         months.add(5)
     days = {int(match[1]) for match in numbers if 1 <= int(match[1]) <= 31} if months else set()
-    spans = [*_spans(folded, now), *filter(None, (_iso_day(*match.groups()) for match in _ISO_DAY.finditer(folded)))]
+    named = [match.groups() for match in _ISO_DAY.finditer(folded)]
+    named += [match.groups()[::-1] for match in _DOTTED_DAY.finditer(folded)]
+    spans = [*_spans(folded, now), *filter(None, (_day(*parts) for parts in named))]
     return When(frozenset(months), frozenset(days), frozenset(years) if months or not spans else frozenset(), (*spans,))
 
 
-def _iso_day(year: str, month: str, day: str) -> tuple[int, int] | None:
+def _spellings(when: When) -> list[str]:
+    """The one day that a question names, in figures, as texts may write it."""
+    days = [moment(start) for start, stop in when.spans if stop - start == DAY]
+    dates = [(day.year, day.month, day.day) for day in days]
+    dates += islice(product(when.years, when.months, when.days), 2)
+    if len(dates) != 1:
+        return []
+    ((year, month, day),) = dates
+    return list(dict.fromkeys((f"{year}-{month:02}-{day:02}", f"{day:02}.{month:02}.{year}", f"{day}.{month}.{year}")))
+
+
+def _day(year: str, month: str, day: str) -> tuple[int, int] | None:
     try:
-        start = milliseconds(f"{year}-{month}-{day}T00:00:00+00:00")
+        start = milliseconds(f"{year}-{month:0>2}-{day:0>2}T00:00:00+00:00")
     except ValueError:
         return None
-    return start, start + 86_400_000
+    return start, start + DAY
 
 
 def _spans(folded: str, now: int) -> list[tuple[int, int]]:

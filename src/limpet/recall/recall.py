@@ -397,8 +397,19 @@ def _outputs(ctx: Context, query: Question, which: Filter) -> list[Match]:
     for scored in rank.order(query, candidates, read):
         document = candidates.documents[scored.doc]
         lower = scored._replace(score=OUTPUT_SHARE * scored.score)
-        best.setdefault(document.key, Match(document, lower, texts[scored.doc], _words(query, candidates, scored)))
+        match = Match(document, lower, texts[scored.doc], _words(query, candidates, scored))
+        top = best.setdefault(document.key, match)
+        # The first piece is also found by the words of the preview, which shows what matters of the others. What is
+        # shown is the piece that has them.
+        if top is not match and top.document.start == 0 and _held(match) > _held(top):
+            as_good = lower._replace(score=top.scored.score, fits=top.scored.fits)
+            best[document.key] = match._replace(scored=as_good, words=top.words)
     return list(best.values())
+
+
+def _held(match: Match) -> int:
+    """How many of the words of a match its text itself holds."""
+    return len(set(analyse.terms([*match.words])).intersection(analyse.terms(analyse.index_words(match.text))))
 
 
 def _words(query: Question, candidates: Candidates, scored: Scored) -> tuple[str, ...]:

@@ -91,6 +91,9 @@ def user(text: str) -> Message:
 
 
 def assistant(text: str, *calls: Call) -> Message:
+    for call in calls:
+        if not isinstance(call.arguments, str):
+            raise TypeError(f"the arguments of the call of {call.name} must be JSON text: json.dumps(…)")
     return Message(ASSISTANT, ((Text(text),) if text else ()) + calls)
 
 

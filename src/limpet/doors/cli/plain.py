@@ -54,6 +54,7 @@ WORDS = {
     "line": "The line of work, if there are several",
     "regex": "Take the text of --match for a regular expression",
     "tags": "With this tag",
+    "this_session": "Only of the session you name",
     "until": "Before this moment",
 }
 
