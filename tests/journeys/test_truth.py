@@ -61,7 +61,7 @@ def by_commands(store: str) -> Iterator[Call]:
 def by_mcp(store: str) -> Iterator[Call]:
     # Tools of the full profile; what is for people alone is called as a person would.
     people = next(by_commands(store))
-    command = [sys.executable, "-m", "limpet", "mcp", "--profile", "full"]
+    command = [sys.executable, "-m", "limpet", "mcp", "--profile", "full", "--structured"]
     env = {"LIMPET_STORE": store, "LIMPET_PROJECT": PROJECT}
     with Lines(command, env) as client:
         client.open("2025-11-25")
@@ -201,7 +201,7 @@ def test_versions_and_keys_travel_in_headers_and_in_meta(tmp_path: Path) -> None
         fresh = caller.call("write_memory", {"key": "log", "content": "new text"}, If_Match='"1"')
         assert fresh.json()["version"] == 2
     env = {"LIMPET_STORE": store, "LIMPET_PROJECT": PROJECT}
-    with Lines([sys.executable, "-m", "limpet", "mcp"], env) as client:
+    with Lines([sys.executable, "-m", "limpet", "mcp", "--structured"], env) as client:
         client.open("2025-11-25")
         call = {"name": "add_note", "arguments": {"content": "Written once, over MCP"}}
         retried = {**call, "_meta": {"limpet/idempotencyKey": "b"}}

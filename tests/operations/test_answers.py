@@ -127,7 +127,7 @@ def test_pages_of_an_output_name_their_cursor(hold: Limpet) -> None:
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_every_operation_of_a_profile_has_a_text_of_its_own(name: str) -> None:
     """Others fall back to their values, name by name, which costs a model more."""
-    plain = {"promote_skill", "show_window"}  # short as they are
+    plain = {"promote_skill", "show_window", "compact_window"}  # short as they are
     assert OPERATIONS[name].text or not OPERATIONS[name].profiles or name in plain
 
 

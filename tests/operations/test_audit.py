@@ -52,9 +52,10 @@ def test_what_is_said_twice_is_found_with_the_first_that_said_it(hold: Limpet, c
     notes = hold.session().notes
     first = notes.add(TEXT).id
     clock.pass_by()
-    again, near = notes.add(TEXT.upper()).id, notes.add(TEXT.replace("7", "8")).id
+    again, near = notes.add(TEXT.upper()).id, notes.add(f"{TEXT} Indeed").id
     hold.session().memory.write("release", TEXT)
-    notes.update(notes.add(TEXT).id, done=True)
+    elsewhere = hold.session("two").notes
+    elsewhere.update(elsewhere.add(TEXT).id, done=True)
     found = hold.call("audit", {"only": ["duplicate"]})["findings"]
     assert {one["of"] for one in found} == {first}
     assert [(one["id"], "nearly" in one["reason"]) for one in sorted(found, key=lambda one: str(one["id"]))] == [

@@ -192,7 +192,7 @@ ROWS = (
     Operation("read_memory", "memory.memory:read_memory", "memory.memory:memory_json", "memory.memory:memory_text",
         params=(_KEY,), result=_MEMORY,
         level=READ, profiles=NONE, commands=("memory show",), in_session=False),
-    Operation("mark_useful", "memory.uses:mark_useful", "memory.uses:useful_json",
+    Operation("mark_useful", "memory.uses:mark_useful", "memory.uses:useful_json", "memory.uses:useful_text",
         params=(_NOTE_ID,), result={"kind": "string", "id": "string", "useful": "integer"},
         level=WRITE, commands=("memory useful",), in_session=False),
     Operation("pin_memory", "memory.memory:pin_memory", "memory.memory:memory_json", "memory.memory:memory_text",

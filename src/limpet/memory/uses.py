@@ -8,11 +8,14 @@ from __future__ import annotations
 from contextlib import suppress
 
 from limpet import errors
+from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json
 from limpet.memory import validity
 from limpet.model import NOTE, Entry, EntryName
 from limpet.record import NamedTuple
 from limpet.store import OPENED, USEFUL
+from limpet.text import brief
+from limpet.text.safe import as_name
 
 
 class MarkedUseful(NamedTuple):
@@ -35,3 +38,7 @@ def mark_useful(ctx: Context, id: str) -> MarkedUseful:
 
 def useful_json(value: MarkedUseful) -> Json:
     return {"kind": value.name.kind, "id": value.name.key, "useful": value.times}
+
+
+def useful_text(ctx: Context, value: MarkedUseful) -> str:
+    return f"{as_name(short_id(ctx, *value.name))} marked useful; {brief.counted(value.times, 'time')}."
