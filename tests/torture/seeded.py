@@ -47,11 +47,7 @@ LEFT = "                    self.put_aside(path, digest_of(data))\n"
 LATE = "if not stat.S_ISREG(info.st_mode) or info.st_mtime_ns <= int(put_aside) - 100_000_000:\n"
 SYNC = "            os.fdatasync(self._handle)\n"
 SAVED = '            self.pending[details["text"]] = self._last\n'
-TAGS = (
-    '            "SELECT label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "\n'
-    "            \"AND tag <> '' AND count > 0 ORDER BY tag\",\n"
-    "            (*scope, kind, session),\n"
-)
+TAGS = "con.rows(TAG_COUNTS, (*scope, kind, session))"
 BELIEVED = '    if trusted == brought.digest != "":\n'
 OUTSIDE = "    if not path.startswith(home.rstrip(os.sep) + os.sep):\n"
 LINKED = "    if path != plain and (not target.endswith"
@@ -162,9 +158,7 @@ BUGS = (
             (
                 ENTRIES,
                 TAGS,
-                TAGS.replace('"SELECT', 'f"SELECT')
-                .replace("session = ? ", "session = '{session}' ")
-                .replace(", session),", "),"),
+                "con.rows(TAG_COUNTS.replace('session = ?', f\"session = '{session}'\"), (*scope, kind))",
             ),
         ),
     ),
@@ -175,8 +169,8 @@ BUGS = (
         (
             (
                 "doors/http/policy.py",
-                "{row.name: LEVELS[row.level] for row in _ROWS}",
-                '{row.name: LEVELS[row.level] for row in _ROWS if row.name != "purge"}',
+                "{name: LEVELS[row.level] for name, row in _NAMES.items()}",
+                '{name: LEVELS[row.level] for name, row in _NAMES.items() if name != "purge"}',
             ),
             (
                 "doors/http/gate.py",
