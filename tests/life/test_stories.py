@@ -117,7 +117,6 @@ def test_a_resumed_conversation_is_stored_once(computer: Computer) -> None:
     assert kept == said, "and nothing more than once"
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="reports that differ in a number are one hit; issue 4/9")
 def test_a_report_asked_for_by_its_number_is_the_one_shown(computer: Computer) -> None:
     """An agent files a report every night, and the next one asks how a certain night went."""
     project = computer.repository("deployments")

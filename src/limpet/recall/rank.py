@@ -62,7 +62,7 @@ ALIKE_MOST = 24  # texts whose words are compared one by one, the best first
 NOMINATED = 40  # candidates by embedding alone
 # The share of the question that an answer must hold: for turns, for histories, for documents with an embedding and
 # without. Below it the best texts are wrong more often than right.
-FITS_TURN, FITS_HISTORY, FITS, FITS_WORDS = 0.3, 0.15, 0.4, 0.25
+FITS_TURN, FITS_HISTORY, FITS, FITS_WORDS = 0.3, 0.12, 0.25, 0.15
 NEAR_FITS, NEAR_FITS_MORE = 0.25, 0.045  # a text fits by its embedding alone from here; more for each e-fold of texts
 NAME_ABSENT = 0.5  # what a text covers of a question, where no text holds a name in it
 USERS = frozenset(("user", "human", "me"))
