@@ -30,6 +30,7 @@ env_key = "STUB_KEY"
 class Codex(Agent):
     name = "codex"
     checkpoints = True
+    shell_replaced = False
     compacting = (Use("text", {"size": 10}, "plain", used=60_000),)
 
     def __init__(self, folder: Path) -> None:

@@ -36,6 +36,7 @@ class Agent:
     plain_size = 30_000  # characters of a server's result that its hooks still get to see
     shell_lines = 20_000  # of a command's
     shell_whole = False  # whether they get all of it
+    shell_replaced = True  # whether a big result of a command is replaced; some clients do not tell its exit code
     more_outputs: Sequence[Use] = ()  # results that it treats in a way of its own
     checkpoints = False  # whether its transcript is read before a compaction
     compacting: Sequence[Turn] = ()  # what the model says until the agent compacts

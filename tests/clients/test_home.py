@@ -103,7 +103,7 @@ def test_a_hostile_clone_gets_nothing_from_claude_code_or_codex_and_what_is_trus
         stub, sessions[agent.name] = agent.ask(
             "port it",
             Use("write_notepad", {"content": f"- [ ] casts, by {agent.name}"}, "limpet"),
-            agent.run_shell("seq 1 20000"),
+            Use("text", {"size": 30_000}, "plain"),
             *agent.compacting,
             Say("done"),
         )
@@ -131,7 +131,8 @@ def test_a_hostile_clone_gets_nothing_from_claude_code_or_codex_and_what_is_trus
     person.limpet("journal", "set", "state", "The lexer is ported")
     assert "The lexer is ported" in (clone / "docs" / "NOTES.md").read_text()
     for agent in agents:
-        stub, _ = agent.ask("go on", agent.run_shell("echo 1"), Say("done"), resume=sessions[agent.name])
+        small = Use("text", {"size": 40}, "plain")
+        stub, _ = agent.ask("go on", small, Say("done"), resume=sessions[agent.name])
         assert f"casts, by {agent.name}" in shown(agent, stub), "what it wrote before is still there"
         assert REFERENCE in agent.results(stub.requests[-1])[-1], "the threshold of one byte counts now"
     assert not list(spoils.iterdir())

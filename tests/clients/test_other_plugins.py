@@ -18,12 +18,12 @@ REFERENCE = "📁 Output cached: "
 
 
 def works(agent: Agent) -> None:
-    """The handoff comes first, the tools are there, and a big result of the shell is kept."""
+    """The handoff comes first, the tools are there, and a big result of a server is kept."""
     agent.limpet("handoff", "write", "Casts come next.", "--session", "earlier")
     stub, session = agent.ask(
         "port the parser",
         Use("write_notepad", {"content": "- [ ] casts break LL(1)"}, "limpet"),
-        agent.run_shell(f"seq 1 {agent.shell_lines}"),
+        Use("text", {"size": 30_000}, "plain"),
         Say("noted"),
     )
     assert agent.conversation(stub.requests[0]).count("Casts come next.") == 1
