@@ -121,7 +121,7 @@ def test_mcp_speaks_on_standard_output(folder: Path) -> None:
     for extra in ((), ("--profile", "full"), ("--json",)):  # the last one is unusual, so click reads the options
         with Lines([*COMMAND, "mcp", *place, "--session", "agent", *extra], env=environment()) as client:
             client.open(hello("2025-06-18")["protocolVersion"])
-            client.call("add_note", content="from an agent")
+            client.call("add_note", content=f"from an agent with {extra}")
             assert client.leave()[0] == 0
     listed = json.loads(child(folder, "note", "list", *place, "--session", "agent", "--json").stdout)
     assert listed["note_count"] == 3

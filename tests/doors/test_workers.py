@@ -139,7 +139,7 @@ def test_mcp_works_whichever_worker_answers(store_url: str, tmp_path: Path, mode
             assert found.structured_content is not None
             assert found.structured_content["note_count"] >= 8
 
-    with serving(store, tmp_path, "--workers", "3", "--profile", "full") as (url, _process):
+    with serving(store, tmp_path, "--workers", "3", "--profile", "full", "--structured") as (url, _process):
         for number in range(3):
             asyncio.run(talk(url, number))
     assert len(kept(store)) == 24
