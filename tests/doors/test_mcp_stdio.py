@@ -64,7 +64,7 @@ def test_each_revision_gets_only_the_fields_it_knows(server: Lines, revision: st
     tools = {tool["name"]: tool for tool in server.ask("tools/list")["tools"]}
     assert ("annotations" in tools["add_note"]) == (revision >= "2025-03-26")
     assert ("outputSchema" in tools["add_note"]) <= (revision >= "2025-06-18")
-    result = server.ask("tools/call", {"name": "add_note", "arguments": {"content": "one"}})
+    result = server.ask("tools/call", {"name": "add_note", "arguments": {"content": "The port is 5433"}})
     assert ("structuredContent" in result) == (revision >= "2025-06-18")
     assert result["content"][0]["type"] == "text"
     assert result["content"][0]["text"] == "n2 kept; 1 note, 0 tags."

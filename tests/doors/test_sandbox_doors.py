@@ -129,7 +129,7 @@ def test_hostile_code_ends_in_an_error_and_touches_nothing(canary: Path, tmp_pat
             assert wrong == []
             failed, text = await run(session, "session.notepad.read()")
             assert not failed
-            assert json.loads(text) == {"output": "", "result": "as it was"}
+            assert text == 'result: "as it was"'
 
     anyio.run(main)
     assert [path.name for path in canary.iterdir()] == ["secret.txt"]
@@ -153,7 +153,7 @@ def test_an_agent_computes_over_an_output_and_notes_what_it_found(transport: str
     async def work(session: ClientSession) -> None:
         failed, text = await run(session, code, id=id)
         assert not failed, text
-        assert json.loads(text) == {"output": f"{7 * 600 * 601 // 2}\n"}
+        assert text == f"{7 * 600 * 601 // 2}"
         notepad = await session.call_tool("read_notepad", {})
         assert isinstance(notepad, types.CallToolResult)
         assert notepad.structured_content is not None
