@@ -39,16 +39,16 @@ class Agents:
             agent, at = Caller(http, token), 0
             while not self._over.is_set():
                 at += 1
-                session, tried = f"agent-{number}", 0
+                tried = 0
                 while not self._over.is_set():
                     tried += 1
                     text = f"agent {number} wrote note {at}, try {tried}"
-                    if self._told(agent, "add_note", {"content": text, "session_id": session}):
+                    if self._told(agent, "add_note", {"content": text}):
                         self.notes.append(text)
                         break
                 key, text = f"fact-{number}-{at}", f"agent {number} learned fact {at}"
                 while not self._over.is_set():
-                    if self._told(agent, "write_memory", {"key": key, "content": text, "session_id": session}):
+                    if self._told(agent, "write_memory", {"key": key, "content": text}):
                         self.memory[key] = text
                         break
 

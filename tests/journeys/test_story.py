@@ -45,7 +45,7 @@ def test_two_sessions(store_url: str) -> None:
         assert found["notes"][0]["content"].startswith("Casts break LL(1)")
         assert found["notes"][0]["session"] == "monday"
         assert agent.call("read_notepad")["content"] == ""
-        assert agent.call("read_notepad", session_id="monday")["content"].endswith("- [ ] casts (half done)\n")
+        assert cli(store_url, "pad", "show", "--session", "monday").endswith("- [ ] casts (half done)\n")
         assert agent.call("search_memory", query="build")["matches"][0]["content"] == "make test runs everything"
 
     with limpet.open(store_url, project="demo", session="tuesday") as again:

@@ -30,7 +30,7 @@ def test_without_one_for_the_line_those_of_other_lines_are_named(hold: Limpet) -
     hold.session("one").handoff.write("Casts come next. And more.", line="parser")
     with pytest.raises(errors.NotFound) as refusal:
         hold.call("read_handoff", {})
-    for words in ("`limpet handoff write`", "parser", "Casts come next."):
+    for words in ("write_session_handoff", "parser", "Casts come next."):
         assert words in refusal.value.message
     assert "And more" not in refusal.value.message
 
