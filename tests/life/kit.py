@@ -174,11 +174,12 @@ class Agent:
         self.instructions = instructions
 
     async def call(self, tool: str, **arguments: object) -> Any:
-        result = await self._session.call_tool(tool, arguments)
+        # The stories compare values; what a model reads is the text beside them.
+        result = await self._session.call_tool(tool, arguments, meta={"limpet/structured": True})
         content, *_ = result.content  # the first result may have more to say
         assert isinstance(content, types.TextContent)
         assert not result.is_error, content.text
-        return json.loads(content.text)
+        return result.structured_content
 
     async def refusal(self, tool: str, **arguments: object) -> str:
         """The error of a call that must fail."""
