@@ -175,7 +175,8 @@ class Agent:
 
     async def call(self, tool: str, **arguments: object) -> Any:
         # The stories compare values; what a model reads is the text beside them.
-        result = await self._session.call_tool(tool, arguments, meta={"limpet/structured": True})
+        meta: Any = {"limpet/structured": True}
+        result = await self._session.call_tool(tool, arguments, meta=meta)
         content, *_ = result.content  # the first result may have more to say
         assert isinstance(content, types.TextContent)
         assert not result.is_error, content.text
