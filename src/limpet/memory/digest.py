@@ -68,8 +68,8 @@ def digest(ctx: Context, budget: int | None = None) -> Digest:
     while tokens.count(text) > most and len(parts) > 1:  # the line that names the rest needs room too
         left_out.insert(0, parts.pop().partition("\n")[0].removeprefix("### "))
         text = _assembled(parts, left_out, unread)
-    whole = "\n\n".join(part for part in (text, lower.text) if part)
-    return Digest(whole, tokens.count(whole), (*left_out, *lower.left_out))
+    joined = "\n\n".join(part for part in (text, lower.text) if part)
+    return Digest(joined, tokens.count(joined), (*left_out, *lower.left_out))
 
 
 class _Below(NamedTuple):

@@ -1,10 +1,10 @@
 """Layers of memory: the project's own, the shared files of its repository (team), and the person's.
 
 Each layer is a store of its own, read by the same functions with another context. The person's is in the data folder of
-whoever runs this, whatever store the project uses. With one key in two layers the project's text is shown, and the
+the user who runs this, also when the project has a store on a server. With one key in two layers the project's text is shown, and the
 other layer is named.
 
-What an agent writes to the person's layer is a proposal (memory/review.py). Behind HTTP a person is the one of a local
+What an agent writes to the person's layer is a proposal (memory/review.py). Behind HTTP there is a person on a local
 server; a token's calls have no layer of a person.
 """
 
@@ -106,7 +106,7 @@ class LayerStores:
 
 
 def person(ctx: Context, *, even_new: bool = False) -> Context | None:
-    """The context of the person's layer. None where nobody is the person of a call, and, unless `even_new`, where that
+    """The context of the person's layer. None where a call has no person, and, unless `even_new`, where that
     person has kept nothing."""
     stores = ctx.layers
     if not isinstance(stores, LayerStores) or ctx.by.count("/") > 1:  # the subject of a token

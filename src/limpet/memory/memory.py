@@ -243,21 +243,21 @@ def list_memory(
     page = ctx.store.entries.list(ctx.scope, which)
     entries = [entry for entry in page.entries if entry.key.startswith(key_prefix)]
     total = len(entries) if key_prefix and page.total <= most else page.total if not key_prefix else len(entries)
-    shown = [_of_layer(entry, layer) for entry in entries[:limit]]
+    memories = [_of_layer(entry, layer) for entry in entries[:limit]]
     left_out = max(0, total - limit)
     lower = layers.entries_below(calling, limits.LIST_MAX, include_replaced=include_replaced) if layer is None else []
     for layer_below, below, hidden in lower:
         rest = [
             as_memory(entry)._replace(layer=layer_below.name) for entry in below if entry.key.startswith(key_prefix)
         ]
-        own = {memory.key: at for at, memory in enumerate(shown)}
+        own = {memory.key: at for at, memory in enumerate(memories)}
         for key in hidden & own.keys():
-            shown[own[key]] = shown[own[key]]._replace(also_in=(*shown[own[key]].also_in, layer_below.name))
-        room = max(0, limit - len(shown))
-        shown += rest[:room]
+            memories[own[key]] = memories[own[key]]._replace(also_in=(*memories[own[key]].also_in, layer_below.name))
+        room = max(0, limit - len(memories))
+        memories += rest[:room]
         left_out += max(0, len(rest) - room)
     remarks = layers.remarks(calling) if layer in (None, layers.TEAM) else ()
-    return MemoryList(tuple(shown), left_out, ctx.now, remarks)
+    return MemoryList(tuple(memories), left_out, ctx.now, remarks)
 
 
 def search_memory(

@@ -1,6 +1,6 @@
 """Memory of a team without a server: `.limpet/memory/*.md` in the repository, one file per entry.
 
-The files are that memory, and git merges them. A store beside the project's only indexes them, so that lists, searches
+The files are that memory, and git merges them. A store beside the project's indexes them, so that lists, searches
 and the digest read them as they read everything else; it is made again from the files whenever they change.
 
     ---
@@ -12,7 +12,7 @@ and the digest read them as they read everything else; it is made again from the
 
 A repository is a stranger. A file counts after the person trusted its content (`limpet trust`), or if Limpet wrote it
 here; a changed one asks again. Links, other users' files, odd names, huge files and what git could not merge are left
-out and named. A correction names the text that it replaces by its hash, so that a text which somebody else changed
+out and named. A correction names the text that it replaces by its hash, so that a text which another person changed
 meanwhile is shown again.
 """
 
@@ -214,7 +214,7 @@ def _always(draft: Draft) -> Decide:
 
 
 def _replaced(files: list[SharedFile]) -> Mapping[str, str]:
-    """The keys that a correction hides, each with its successor: only if they still say what was corrected."""
+    """The keys that a correction hides, each with its successor, if they still say what was corrected."""
     texts = {file.key: text_hash(file.text) for file in files}
     named = {
         file.replaces[0]: file.key
@@ -292,7 +292,7 @@ def _left_out(name: str, problem: str) -> SharedFile:
 
 
 def _without_doubles(files: list[SharedFile]) -> list[SharedFile]:
-    """Of two files that say the same key, neither counts: nobody can tell which one is meant."""
+    """Of two files that say the same key, neither counts: which one is meant cannot be told."""
     counts: dict[str, int] = {}
     for file in files:
         counts[file.key] = counts.get(file.key, 0) + (not file.problem)

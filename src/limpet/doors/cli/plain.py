@@ -140,7 +140,7 @@ def run(cli: Invocation, **values: Any) -> int:
         arguments["this_session"] = True  # a person who names a session means that one
     arguments |= command.fixed
     masking = Masking(cli.keep_secret)
-    # For the person's own layer, what nobody typed at a terminal counts as an agent's: agents run commands too.
+    # For the person's own layer, what was not typed at a terminal counts as an agent's: agents run commands too.
     by = BY if arguments.get("layer") != PERSON or sys.stdin.isatty() else f"{AGENT}/cli"
     value = cli.hold.run(operation, arguments, session, by, masking)
     return replies.show(cli, operation.name, operation.render(value, masking), arguments)
