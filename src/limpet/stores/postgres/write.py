@@ -177,7 +177,7 @@ def _changes(scope: Scope, before: Entry | None, after: Entry | None, doc: int |
         return
     values: dict[str, Any] = {**scope._asdict(), "kind": some.kind, "key": some.key, "doc": doc}
     other_text = indexed_text(before) != indexed_text(after)
-    if before is not None and other_text:
+    if before is not None and (after is None or other_text):
         yield OLD_VECTOR, values
     if after is None:
         yield NOT_WAITING, values
