@@ -22,7 +22,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-import citus
+import other_database
 import profiles
 from databases import Databases
 from postgres import RUN_VARIABLE, SERVER_VARIABLE, Run, ordinary_role, server_cpu_seconds, server_url
@@ -38,11 +38,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--citus", help="the address of a database on a Citus cluster, for all tests with PostgreSQL")
+    parser.addoption("--database", help="the address of a database that may be emptied, for all tests with PostgreSQL")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--citus"):
+    if config.getoption("--database"):
         items[:] = [item for item in items if item.get_closest_marker("one_server") is None]
 
 
@@ -54,8 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
         for_libpq = name.startswith("PG") and SERVER_VARIABLE not in os.environ
         if for_us or for_libpq or name.startswith("XDG_"):
             del os.environ[name]
-    if config.getoption("--citus"):
-        os.environ[SERVER_VARIABLE] = config.getoption("--citus")  # who may look behind the store's back
+    if config.getoption("--database"):
+        os.environ[SERVER_VARIABLE] = config.getoption("--database")  # who may look behind the store's back
     if not hasattr(config, "workerinput"):
         config.stash[RUN] = Run.begin()
         config.stash[STARTED] = time.monotonic()
@@ -112,17 +112,17 @@ def _databases() -> Iterator[Databases]:
 
 
 @pytest.fixture(scope="session")
-def citus_url(request: pytest.FixtureRequest) -> str:
-    """A database on a Citus cluster, with a store that is distributed."""
-    url = str(request.config.getoption("--citus"))
-    citus.make(url)
+def other_url(request: pytest.FixtureRequest) -> str:
+    """A database that is there already, with a store."""
+    url = str(request.config.getoption("--database"))
+    other_database.make(url)
     return url
 
 
 @contextmanager
 def _database(request: pytest.FixtureRequest, *, migrated: bool) -> Iterator[str]:
-    if request.config.getoption("--citus"):
-        with citus.emptied(request.getfixturevalue("citus_url")) as url:
+    if request.config.getoption("--database"):
+        with other_database.emptied(request.getfixturevalue("other_url")) as url:
             yield url
         return
     databases: Databases = request.getfixturevalue("_databases")

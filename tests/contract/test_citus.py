@@ -14,6 +14,7 @@ from contract.kit import NOTES, everything, put, raw
 from limpet import errors
 from limpet.model import Scope
 from limpet.store import Store
+from limpet.stores.postgres.distribute import EXTENSION
 from limpet.stores.postgres.schema import SCHEMA, TABLES, migration, statements
 from limpet.stores.postgres.store import PostgresStore
 from limpet.wiring import choose_store
@@ -27,9 +28,11 @@ WHERE = (
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> str:
-    if not request.config.getoption("--citus"):
+    if not request.config.getoption("--database"):
         pytest.skip("needs a Citus cluster: make test-citus")
     url: str = request.getfixturevalue("postgres_url")
+    if not raw(url, EXTENSION):
+        pytest.skip("the database has no Citus")
     return url
 
 
