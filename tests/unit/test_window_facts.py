@@ -499,7 +499,7 @@ def test_of_similar_reports_the_one_that_failed_stays_in_the_summary() -> None:
 
 
 def test_what_the_model_explains_takes_no_room_from_the_words_of_the_user() -> None:
-    heard = [f"Hands off the {name} while the {guest} is here." for name, guest in zip("ABCDEFGHIJ", "KLMNOPQRST")]
+    heard = [f"Hands off the {name} while the {name.lower()}-guest is here." for name in "KLMNOPQRST"]
     explained = [f"A scheduler of kind {number} must never wait for the {number} others." for number in range(80)]
     talk = [user(f"Explain it. {'It is a long way. ' * 30}{' '.join(heard)} {'So it goes. ' * 30}")]
     talk += [assistant(" ".join(explained[at : at + 10])) for at in range(0, 80, 10)]

@@ -33,8 +33,8 @@ from limpet.window.plan import cues
 from limpet.window.plan.actions import COMMAND, EFFECT, READ, ToolAction, actions
 
 ASKS, RULES, DECISIONS, OPEN, FIGURES = "asks", "rules", "decisions", "open", "figures"
-# Other sentences: the user's with a cue, with a figure or a name, and without any; the model's with a cue of a rule, with
-# a name, the ends of its answers, and what else it said.
+# Other sentences: the user's with a cue, with a figure or a name, and without any; the model's with a cue of a rule,
+# with a name, the ends of its answers, and what else it said.
 WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS = "wishes", "details", "statements", "named", "answers"
 ADVICE, REMARKS = "advice", "remarks"
 TASKS, FAILURES, COMMANDS, CHANGES = "tasks", "failures", "commands", "changes"
