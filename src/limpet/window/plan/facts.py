@@ -361,17 +361,8 @@ ORDER = (
 )
 CUED = (RULES, WISHES, OPEN, DECISIONS)
 BOTH_ENDS = (RULES, ASKS, WISHES, DETAILS, STATEMENTS)  # where there are too many: the first and the last ones
-SERIES = (
-    ASKS,
-    WISHES,
-    DETAILS,
-    STATEMENTS,
-    FIGURES,
-    ADVICE,
-    NAMED,
-    ANSWERS,
-    REMARKS,
-)  # where lines that count up are one
+# Kinds in which lines that count up are one.
+SERIES = (ASKS, WISHES, DETAILS, STATEMENTS, FIGURES, ADVICE, NAMED, ANSWERS, REMARKS)
 # A sentence whose words follow each other in several others too tells little in any language: others come first.
 SENTENCES = (RULES, DECISIONS, OPEN, FIGURES, WISHES, DETAILS, STATEMENTS, ADVICE, NAMED, ANSWERS, REMARKS)
 WORN = (WISHES, DETAILS, STATEMENTS, ADVICE, NAMED, ANSWERS, REMARKS)
