@@ -50,6 +50,16 @@ def update_note(cli: Invocation, id: str, text: str | None, tags: tuple[str, ...
     return replies.show(cli, "update_note", cli.call("update_note", arguments), arguments)
 
 
+def undo(cli: Invocation, seq: int | None, dry_run: bool, yes: bool) -> int:
+    arguments: Json = {"seq": seq, "dry_run": dry_run or None}
+    if seq is None and not (dry_run or yes or cli.json) and sys.stdin.isatty() and sys.stdout.isatty():
+        event = cli.call("undo", {"dry_run": True})["undone"]
+        replies.show_change(render.screen(), event)
+        render.ask("Take this change back?")
+        arguments["seq"] = event["seq"]
+    return replies.show(cli, "undo", cli.call("undo", arguments), arguments)
+
+
 def scratch(cli: Invocation, text: str | None, mode: str | None) -> int:
     mode = "read" if text is None and mode is None else mode
     arguments = {"content": None if text is None else cli.line_from(text), "mode": mode}

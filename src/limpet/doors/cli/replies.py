@@ -357,8 +357,19 @@ def _history(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> N
     screen.table(columns, rows)
 
 
+def show_change(screen: Screen, event: Json) -> None:
+    """A change as it was, for whoever thinks of undoing it."""
+    of = f"{event['operation']} {event['kind']} {event['key']}"
+    screen.line(f"change {event['seq']}, {render.when(event['at'])}: {of}")
+    for mark, text in (("-", event["before"]), ("+", event["after"])):
+        screen.diff("".join(f"{mark}{line}\n" for line in (text or "").splitlines()))
+
+
 def _undo(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
     event = reply["undone"]
+    if arguments.get("dry_run"):
+        show_change(screen, event)
+        return
     restored = f"; {reply['restored']:,} entries are back" if "restored" in reply else ""
     screen.line(f"change {event['seq']} undone ({event['operation']}: {event['kind']} {event['key']}){restored}")
 

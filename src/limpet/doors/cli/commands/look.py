@@ -34,7 +34,10 @@ SESSIONS = (
     Command("session report", "limpet session report 'Nothing depends on it' --session sub_0a1b2c"),
     Command("session end", "limpet session end sub_0a1b2c cancelled --result 'No longer needed'"),
     Command("history", "limpet history --kind note --limit 10"),
-    Command("undo", "limpet undo\nlimpet undo 42", params=(optional("seq", NUMBER),)),
+    Command("undo", "limpet undo\nlimpet undo 42",
+        "On a terminal your last change is named first, and you are asked. `limpet history` lists the numbers.",
+        (optional("seq", NUMBER), flag("--dry-run", "Only say which it would be."), flag("--yes", "Do not ask.")),
+        run=f"{OWN}:undo"),
 )
 
 WINDOW = (
