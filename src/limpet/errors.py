@@ -239,6 +239,11 @@ unknown_setting = BadInput.says(
     "there is no setting {key!r}; the nearest is {nearest}. Correct {place} and start again; "
     "docs/settings.md lists all keys."
 )
+no_import = NotFound.says(
+    "{file} is neither a file that exists nor something else to import. Besides the file of an export there are: "
+    "{kinds}. `limpet import --help` has an example of each. Nothing was imported.",
+    "file kinds",
+)
 bad_import = BadInput.says("line {line} of the import cannot be read: {why}. Nothing was imported; correct the line.")
 text_not_found = NotFound.says("the {what} does not contain {find!r}. {hint} Nothing was changed.")
 sandbox_failed = BadInput.says(
@@ -362,7 +367,9 @@ project_not_empty = Conflict.says(
 nothing_to_back_up = NotFound.says(
     "there is no store at {place} yet, so nothing was copied. The first write makes one."
 )
-target_exists = Conflict.says("{path} exists already and is not overwritten. Choose another path.")
+target_exists = Conflict.says(
+    "{path} exists already and is not overwritten. Choose another path, or give --force to overwrite it."
+)
 skill_exists = Conflict.says(
     "there is a skill {name!r} already. Nothing was changed; choose another name, or call again with replace=true."
 )

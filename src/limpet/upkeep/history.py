@@ -82,13 +82,13 @@ def _undo_in_file(ctx: Context, event: Event) -> None:
     """Undo a change of the journal in its file. This comes first: if it fails, nothing has changed."""
     if _state(ctx.store.entries.read(ctx.scope, JOURNAL, event.key)) != _state(event.after):
         raise errors.changed_since(event.seq, event.kind, event.key)
-    made, again = event, False
-    while made.operation == "undo":  # back to the change that an undo, or the undo of an undo, is about
-        earlier = ctx.store.entries.event(ctx.scope, made.detail["of"])
+    source, again = event, False
+    while source.operation == "undo":  # back to the change that an undo, or the undo of an undo, is about
+        earlier = ctx.store.entries.event(ctx.scope, source.detail["of"])
         if earlier is None:
             raise errors.journal_stays(event.seq)
-        made, again = earlier, not again
-    hunks = made.after.extra.get(removal.EDITED, ()) if made.after is not None else ()
+        source, again = earlier, not again
+    hunks = source.after.extra.get(removal.EDITED, ()) if source.after is not None else ()
     if not hunks:
         raise errors.journal_stays(event.seq)
     journal.take_back(ctx, [removal.Hunk(**hunk) for hunk in hunks], event.seq, again=again)
