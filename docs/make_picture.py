@@ -17,7 +17,7 @@ from limpet.window.plan.controller import Step
 
 PICTURE = Path(__file__).parent / "plots" / "compaction.svg"
 LIMIT = 16_000
-WIDTH, HEIGHT, COLUMN, GAP = 840, 352, 390, 40
+WIDTH, HEIGHT, COLUMN, GAP = 842, 352, 400, 40
 STYLE = """
   text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #24292f }
   .head { font: 600 16px system-ui, sans-serif } .sub, .dim { fill: #57606a } .sub { font: 13px system-ui, sans-serif }
@@ -80,7 +80,7 @@ def drawn(story: Story) -> str:
         f"{story.folded} messages became a summary; all of them can be found again."
     )
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-1 0 {WIDTH + 2} {HEIGHT}" role="img" aria-labelledby="t d">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-1 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="t d">',
         f'<title id="t">A session before and after a compaction</title><desc id="d">{about}</desc>',
         f"<style>{STYLE}</style>",
     ]

@@ -23,7 +23,7 @@ HEADINGS = {
         *("init", "install", "uninstall", "status", "trust", "untrust", "project", "mcp", "serve", "dashboard", "wrap"),
         *("gateway", "hook", "off", "on", "tools", "seals", "completion"),
     ),
-    "look_after": ("doctor", "index", "audit", "purge", "export", "import", "backup", "restore", "token"),
+    "look_after": ("doctor", "index", "audit", "purge", "export", "import", "backup", "restore", "store", "token"),
 }
 # What `limpet --help` says of them, where their own help begins with more than fits a line.
 BRIEFLY = {
