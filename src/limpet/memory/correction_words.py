@@ -14,11 +14,7 @@ REASON = "reason"  # "because": what follows is not the fact
 
 # Numbers in words: values, however short they are.
 NUMBERS = frozenset(
-    "one two three four five six seven eight nine ten eleven twelve "
-    "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf "
-    "dos tres cuatro cinco seis siete ocho nueve diez once doce "
-    "deux trois quatre cinq sept huit neuf dix onze douze "
-    "два две три четыре пять шесть семь восемь девять десять".split()
+    ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf", "dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve", "diez", "once", "doce", "deux", "trois", "quatre", "cinq", "sept", "huit", "neuf", "dix", "onze", "douze", "два", "две", "три", "четыре", "пять", "шесть", "семь", "восемь", "девять", "десять"]
 )
 
 CUES: Mapping[str, Mapping[str, str]] = {

@@ -157,7 +157,13 @@ def _weights(sentence: str) -> dict[str, float]:
         plain = word.islower() and word.isalpha() and len(word) < _LONG_WORD
         name = not word.islower() and number > 0 and word.isalpha() and not analyse.is_atom(word)
         last = number == len(places) - 1 and not analyse.is_atom(word)
-        strong = any(char.isdigit() for char in word) or word in NUMBERS or name or last or (len(word) >= _LONG_WORD and not plain)
+        strong = (
+            any(char.isdigit() for char in word)
+            or word in NUMBERS
+            or name
+            or last
+            or (len(word) >= _LONG_WORD and not plain)
+        )
         for folded in _tokens(word):
             term = _term(folded)
             weights[term] = max(weights.get(term, 0.0), 1.0 if strong else WEAK)
@@ -169,7 +175,13 @@ def _plain_weights(words: Sequence[str]) -> dict[str, float]:
     weights: dict[str, float] = {}
     last = len(words) - 1
     for number, word in enumerate(words):
-        strong = len(word) >= _LONG_WORD or number == last or not word.isalpha() or word in NUMBERS or (number > 0 and not word.islower())
+        strong = (
+            len(word) >= _LONG_WORD
+            or number == last
+            or not word.isalpha()
+            or word in NUMBERS
+            or (number > 0 and not word.islower())
+        )
         term = _term(word.lower())
         if strong or term not in weights:
             weights[term] = 1.0 if strong else WEAK
