@@ -234,8 +234,10 @@ class Limpet:
 
     def context(self, session: str | None = None, by: str = LIBRARY, masking: Masking | None = None) -> Context:
         name = self.default_session if session is None else session_name(session)
-        here = self._bounds, self._skills, self.root, self._embeddings, self.data
-        return Context(self.store, self.scope, name, by, self.clock(), *here, masking or Masking(), None, self._layers)
+        settings = self._bounds, self._skills, self.root, self._embeddings, self.data
+        return Context(
+            self.store, self.scope, name, by, self.clock(), *settings, masking or Masking(), None, self._layers
+        )
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 

@@ -14,7 +14,13 @@ REASON = "reason"  # "because": what follows is not the fact
 
 # Numbers in words: values, however short they are.
 NUMBERS = frozenset(
-    ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf", "dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve", "diez", "once", "doce", "deux", "trois", "quatre", "cinq", "sept", "huit", "neuf", "dix", "onze", "douze", "два", "две", "три", "четыре", "пять", "шесть", "семь", "восемь", "девять", "десять"]
+    [
+        *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+        *("zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf"),
+        *("dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve", "diez", "once", "doce"),
+        *("deux", "trois", "quatre", "cinq", "sept", "huit", "neuf", "dix", "onze", "douze"),
+        *("два", "две", "три", "четыре", "пять", "шесть", "семь", "восемь", "девять", "десять"),
+    ]
 )
 
 CUES: Mapping[str, Mapping[str, str]] = {
@@ -23,7 +29,8 @@ CUES: Mapping[str, Mapping[str, str]] = {
         "out of date, erratum, scratch that, i mixed that up, my mistake, small fix, i misspoke",
         CHANGE: "now, from now on, as of today, changed to, has changed to, switched to, moved to, "
         "migrated to, upgraded to, updated to, replaced by, replaced with, renamed to, became, "
-        "is being replaced by, turned out to be, turns out, actually, in fact, these days, instead, moved, rewritten in, "
+        "is being replaced by, turned out to be, turns out, actually, in fact, these days, instead, moved, "
+        "rewritten in, "
         "since last week, since yesterday, since today",
         BEFORE: "not, instead of, rather than, in place of, no longer, from, used to be, previously, "
         "formerly, replaces, replaced, and not, forget the, isn't, aren't",
@@ -33,12 +40,14 @@ CUES: Mapping[str, Mapping[str, str]] = {
     },
     "German": {
         HEADING: "korrektur, berichtigung, richtigstellung, war falsch, ist falsch, stimmt nicht mehr, ist veraltet, "
-        "ich hab mich vertan, ich habe mich vertan, ich habe mich geirrt, fehler von mir, mein fehler, moment, quatsch",
+        "ich hab mich vertan, ich habe mich vertan, ich habe mich geirrt, fehler von mir, mein fehler, "
+        "moment, quatsch",
         CHANGE: "jetzt, nun, ab jetzt, ab sofort, inzwischen, mittlerweile, neuerdings, umgestellt auf, "
         "gewechselt zu, gewechselt auf, geändert auf, ersetzt durch, abgelöst durch, "
         "umgezogen nach, umbenannt in, tatsächlich, seit heute, seit gestern, seit letzter woche, doch, nun doch, "
         "stattdessen, künftig, ab heute, wurde auf",
-        BEFORE: "nicht, nicht mehr, nicht länger, statt, anstatt, anstelle von, und nicht, früher, vorher, bisher, vergiss die, "
+        BEFORE: "nicht, nicht mehr, nicht länger, statt, anstatt, anstelle von, und nicht, früher, vorher, "
+        "bisher, vergiss die, "
         "vergiss das, vergiss den",
         BESIDE: "nicht mehr, entfällt, abgeschafft",
         ADDITION: "auch, zusätzlich, außerdem, ebenfalls, daneben, weiterer, weitere, weiteres",
@@ -61,9 +70,11 @@ CUES: Mapping[str, Mapping[str, str]] = {
         HEADING: "correction, rectification, rectificatif, c'était faux, était faux, est faux, "
         "je me suis trompé, je me suis trompée, erreur de ma part, mon erreur, oups",
         CHANGE: "maintenant, désormais, dorénavant, à présent, à partir de maintenant, passé à, passe à, "
-        "passée à, est passé à, migré vers, remplacé par, remplacée par, changé pour, en fait, en réalité, finalement, "
+        "passée à, est passé à, migré vers, remplacé par, remplacée par, changé pour, en fait, en réalité, "
+        "finalement, "
         "passés à, passées à, réécrit en, depuis la semaine dernière, depuis hier, depuis aujourd'hui",
-        BEFORE: "pas, et non, au lieu de, au lieu du, au lieu des, plutôt que, à la place de, avant, auparavant, oubliez, oublie",
+        BEFORE: "pas, et non, au lieu de, au lieu du, au lieu des, plutôt que, à la place de, avant, "
+        "auparavant, oubliez, oublie",
         BESIDE: "ne plus, n'est plus, ne sont plus, plus utilisé, abandonné",
         ADDITION: "aussi, également, en plus, de plus, en outre, autre",
         REASON: "parce que, car, depuis que, après, à cause de, afin de",
@@ -84,7 +95,8 @@ CUES: Mapping[str, Mapping[str, str]] = {
         "я ошиблась, моя ошибка, оговорился",
         CHANGE: "теперь, сейчас, отныне, перешли на, переехали на, заменён на, "
         "заменен на, изменён на, изменен на, обновлён до, обновлен до, стал, стала, стало, "
-        "на самом деле, оказалось, всё-таки, все-таки, уже на, с прошлой недели, со вчерашнего дня, с сегодняшнего дня, "
+        "на самом деле, оказалось, всё-таки, все-таки, уже на, с прошлой недели, со вчерашнего дня, "  # noqa: RUF001 - Russian
+        "с сегодняшнего дня, "  # noqa: RUF001 - Russian
         "перенесли на, переписали на, перевели на",
         BEFORE: "не, а не, и не, вместо, раньше, прежде",  # noqa: RUF001 - Russian
         BESIDE: "больше не, уже не, отменён, отменен",

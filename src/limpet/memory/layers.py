@@ -1,8 +1,8 @@
 """Layers of memory: the project's own, the shared files of its repository (team), and the person's.
 
 Each layer is a store of its own, read by the same functions with another context. The person's is in the data folder of
-the user who runs this, also when the project has a store on a server. With one key in two layers the project's text is shown, and the
-other layer is named.
+the user who runs this, also when the project has a store on a server. With one key in two layers the project's text is
+shown, and the other layer is named.
 
 What an agent writes to the person's layer is a proposal (memory/review.py). Behind HTTP there is a person on a local
 server; a token's calls have no layer of a person.
