@@ -623,16 +623,21 @@ class _Pool:
 
     def _covered(self, doc: int, present: set[int]) -> float:
         """The share of the question that a text holds, a turn together with its neighbours. Unknown words count too."""
+        present = present | {self.question.spelt[at] for at in present if at in self.question.spelt}
         if doc in self.turns:
             present = present | {
-                at for (at, _, _), counts in zip(self.followed, self.counts, strict=True) if doc in counts
+                self.question.spelt.get(at, at)
+                for (at, _, _), counts in zip(self.followed, self.counts, strict=True)
+                if doc in counts
             }
         return sum(self._worth[at] for at in present) / (sum(self._worth) or 1.0) * self._named
 
     @cached_property
     def _worth(self) -> list[float]:
         """How much of the question each word is. A word that no text holds may be one that says little anyway."""
-        counts = self.candidates.counts
+        counts = list(self.candidates.counts)
+        for at, word in self.question.spelt.items():
+            counts[word] = max(counts[word], counts[at])
         rarities = [self.rarity(count) for count in counts if count]
         unknown = sum(rarities) / len(rarities) if rarities else 1.0
         return [
