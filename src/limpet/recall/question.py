@@ -236,11 +236,11 @@ def _spelt(head: str, words: list[str], german: bool) -> dict[str, int]:
         return {}
     spelt: dict[str, int] = {}
     for token in head.split()[: 4 * MOST_WORDS]:
-        apart = whole = unicodedata.normalize("NFD", token.strip(_ENDS).lower())
+        apart = decomposed = unicodedata.normalize("NFD", token.strip(_ENDS).lower())
         for umlaut, plain in _UMLAUTS.items():
             apart = apart.replace(umlaut, plain)
-        bare = "".join(letter for letter in whole if not unicodedata.combining(letter))
-        if apart != whole and apart.isalpha() and bare in words:
+        bare = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+        if apart != decomposed and apart.isalpha() and bare in words:
             spelt[apart] = words.index(bare)
     for at, word in enumerate(words if german else ()):
         if len(word) >= SPELT_MIN_CHARS and word.isalpha():

@@ -238,11 +238,11 @@ def order(
 
 def names(question: Question, text: str) -> list[str]:
     """The names in a text that the question lacks, folded, the longest first."""
-    asked = set(analyse.terms(list(question.words)))
+    of_question = set(analyse.terms(list(question.words)))
     parts = dict.fromkeys(
         word for name in _NAME.findall(text[:HOP_CHARS]) for word in analyse.words(analyse.fold(name)) if len(word) > 2
     )
-    fresh = [word for word, term in zip(parts, analyse.terms(list(parts)), strict=True) if term not in asked]
+    fresh = [word for word, term in zip(parts, analyse.terms(list(parts)), strict=True) if term not in of_question]
     return sorted(fresh, key=lambda word: (-len(word), word))[:HOP_NAMES]
 
 
