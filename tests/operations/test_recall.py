@@ -126,6 +126,32 @@ def test_german_words_that_are_english_too_are_sought_in_english(hold: Limpet) -
     assert keys(hold, "what is under MIT?") == [licence]
 
 
+def test_what_nobody_said_to_an_assistant_is_not_found(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    topics = [
+        "lease",
+        "budget",
+        "tickets",
+        "garden",
+        "essay",
+        "router",
+        "recipe",
+        "taxes",
+        "poem",
+        "printer",
+        "lawn",
+        "sofa",
+        "kettle",
+        "atlas",
+    ]
+    for topic in topics:
+        notes.add(f"user: Please help me with the {topic}, {' '.join(['since the week was long and I am tired'] * 6)}")
+        notes.add(f"assistant: Gladly. About the {topic}: {' '.join(['first list what you have and lack'] * 8)}")
+    said = notes.add(f"user: My greenhouse irrigation valve leaks, {' '.join(['since the week was long'] * 10)}").id
+    assert keys(hold, "What did I say about the greenhouse irrigation valve?")[:1] == [said]
+    assert keys(hold, "What did I say about the long week of kayak lessons?") == []
+
+
 def test_a_question_that_nothing_fits_gets_no_hits_but_what_is_nearest(hold: Limpet) -> None:
     notes = hold.session("one").notes
     for number in range(30):

@@ -140,6 +140,9 @@ _WHEN = re.compile(
 _LAST_SESSION = re.compile(
     r"\b(?:last|previous|earlier) session\b|\bleft off\b|\bhand-?off\b|\bwhere did (?:we|i|it) (?:stop|leave)\b"
 )
+_WAS_SAID = re.compile(
+    r"\b(?:did|have|had|has) (?:i|we|you|the user) (?:say|said|tell|told|mention|mentioned|write|written)\b"
+)
 _QUOTED = re.compile(r"[\"“`]([^\"”`\n]{3,80})[\"”`]")
 _ENDS = "'\"`“”\u2018\u2019.,;:?!()[]{}<>"
 _TERM_ENDS = _ENDS + "\u2013\u2014"
@@ -174,6 +177,7 @@ class Question(NamedTuple):
         frozenset()
     )  # of the words, other spellings and neighbours written together; a text need not hold them
     text: str = ""  # as it was asked
+    asks_said: bool = False  # asks what somebody said before
     spelt: Mapping[int, int] = {}  # of the joined, other spellings and endings, each with its word
 
 
@@ -218,6 +222,7 @@ def read(text: str, now: int) -> Question:
         _LAST_SESSION.search(folded) is not None,
         frozenset(range(written_apart, len(words))),
         head,
+        _WAS_SAID.search(folded) is not None,
         spelt,
     )
 
