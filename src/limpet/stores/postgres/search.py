@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from limpet import limits
 from limpet.model import Entry, Scope
 from limpet.record import NamedTuple
 from limpet.store import Listing, Page, Words
@@ -27,7 +28,6 @@ TAGGED = (
     "e.key IN (SELECT g.key FROM entry_tags g WHERE g.tenant = e.tenant AND g.project = e.project "
     "AND g.kind = e.kind AND g.tag {})"
 )
-GRAM_CHARS = 3  # the substring index has nothing shorter
 
 
 class Conditions(NamedTuple):
@@ -46,15 +46,32 @@ def listed(con: Con, place: str, scope: Scope, query: Listing) -> Page:
     return _page(con, place, scope, query, _listing(scope, query), Order(LATEST))
 
 
-def containing(con: Con, place: str, scope: Scope, query: Listing, needle: str) -> Page:
+def containing(con: Con, place: str, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
     folded = analyse.fold(needle)
+    most = limits.NOTES_COUNTED + 1
     where, values = _listing(scope, query)
-    conditions = Conditions(f"{where} AND e.folded LIKE %s", (*values, like(folded)))
-    narrowed = _narrowed(con, conditions) if len(folded) >= GRAM_CHARS else conditions
-    if narrowed is None:
+    hits = _newest(con, Conditions(f"{where} AND e.folded LIKE %s", (*values, like(folded))), most)
+    tsquery = _tsquery(words) if words is not None and len(hits) < most else None
+    if tsquery is not None:
+        beside = f"{where} AND e.terms @@ CAST(%s AS tsquery) AND e.folded NOT LIKE %s"
+        hits += _newest(con, Conditions(beside, (*values, tsquery, like(folded))), most - len(hits))
+    if not hits:
         return Page((), 0)
-    order = Order(f"strpos(e.folded, %s), {LATEST}", (folded,))
-    return _page(con, place, scope, query, narrowed, order, read_all=narrowed is conditions)
+    # Those without the string have no position; they come last, the shortest first.
+    page = con.execute(
+        f"SELECT {E_FIELDS} FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[]) "  # noqa: S608
+        f"ORDER BY nullif(strpos(e.folded, %s), 0) NULLS LAST, "
+        f"CASE WHEN strpos(e.folded, %s) = 0 THEN octet_length(e.content) END, "
+        f"CASE WHEN strpos(e.folded, %s) = 0 THEN e.doc END DESC, {LATEST} LIMIT %s",
+        (*values, array(hits), folded, folded, folded, query.limit),
+    ).fetchall()
+    return Page(tuple(rows.to_entry(place, scope, row) for row in page), len(hits))
+
+
+def _newest(con: Con, conditions: Conditions, most: int) -> list[int]:
+    """The numbers of the newest texts that fit."""
+    sql = f"SELECT e.doc FROM entries e WHERE {conditions.where} ORDER BY e.doc DESC LIMIT %s"  # noqa: S608
+    return [doc for (doc,) in numbers(con, sql, (*conditions.values, most))]
 
 
 def matching(con: Con, place: str, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
@@ -74,21 +91,18 @@ def matching(con: Con, place: str, scope: Scope, query: Listing, words: Words) -
     return tuple(rows.to_entry(place, scope, row) for row in matches)
 
 
-def _page(
-    con: Con, place: str, scope: Scope, query: Listing, conditions: Conditions, order: Order, *, read_all: bool = False
-) -> Page:
-    """One page and the total. Where every text is read to find the page, a count is made only if it is needed."""
+def _page(con: Con, place: str, scope: Scope, query: Listing, conditions: Conditions, order: Order) -> Page:
+    """One page and the total."""
     where, values = conditions
-    read_all = read_all or not query.limit  # an empty page has no row to carry the count
     count = f"SELECT count(*) FROM entries e WHERE {where}"  # noqa: S608
-    counted, count_values = ("0", ()) if read_all else (f"({count})", values)
     page = con.execute(
-        f"SELECT {counted}, {E_FIELDS} FROM entries e WHERE {where} ORDER BY {order.sql} LIMIT %s",  # noqa: S608
-        (*count_values, *values, *order.values, query.limit),
+        f"SELECT ({count}), {E_FIELDS} FROM entries e WHERE {where} ORDER BY {order.sql} LIMIT %s",  # noqa: S608
+        (*values, *values, *order.values, query.limit),
     ).fetchall()
-    total = len(page) if read_all or not page else page[0][0]
-    if read_all and total == query.limit:
-        total = max(total, con.execute(count, values).fetchall()[0][0])
+    if not page and not query.limit:  # an empty page has no row to carry the count
+        page_total = con.execute(count, values).fetchall()[0][0]
+        return Page((), page_total)
+    total = page[0][0] if page else 0
     return Page(tuple(rows.to_entry(place, scope, row[1:]) for row in page), total)
 
 

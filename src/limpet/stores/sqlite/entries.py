@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
 
 import apsw
 
-from limpet import errors
+from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from limpet.redaction.entries import masked, refuse_secret_session
@@ -137,15 +138,17 @@ class SqliteEntries:
         page = self._db.rows(EARLIER, (*scope, kind, last, int(include_done), now, now, limit))
         return tuple(self._entry(scope, row) for row in page)
 
-    def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
+    def containing(self, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
         folded = analyse.fold(needle)
 
         def work(con: Connection) -> Page:
-            source, values = _source(scope, query, may_contain(con, folded))
-            sql = f"SELECT {search.POSITION}, e.updated_at, e.key, e.rowid FROM {source}"  # noqa: S608
-            possible = con.rows(sql, (folded, *values))
-            hits = sorted((hit for hit in possible if hit[0]), key=lambda hit: str(hit[2]), reverse=True)
+            most = limits.NOTES_COUNTED + 1
+            hits = list(islice(_newest_with(con, scope, query, folded, may_contain(con, folded)), most))
+            hits.sort(key=lambda hit: str(hit[2]), reverse=True)
             hits.sort(key=lambda hit: (hit[0], -hit[1]))  # position, then newest; ties stay ordered by key
+            match = _match(con, words) if words is not None and len(hits) < most else None
+            beside = () if match is None else _newest_with(con, scope, query, folded, match, within=False)
+            hits += sorted(islice(beside, most - len(hits)), key=lambda hit: int(hit[4]))  # ties stay newest first
             by_rowid = f"SELECT {FIELDS} FROM entries WHERE rowid = ?"  # noqa: S608
             page = (row for hit in hits[: query.limit] for row in con.rows(by_rowid, (hit[3],)))
             return Page(tuple(self._entry(scope, row) for row in page), len(hits))
@@ -154,15 +157,10 @@ class SqliteEntries:
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         def work(con: Connection) -> tuple[Entry, ...]:
-            groups = []
-            for group in filter(None, words.groups):
-                forms: set[str] = set().union(*(indexed_forms(con, word) for word in group))
-                if not forms and words.every:
-                    return ()  # every group is required, and no entry holds this one
-                groups.append(any_of(forms))
-            if not groups:
+            match = _match(con, words)
+            if match is None:
                 return ()
-            source, values = _source(scope, query, (" AND " if words.every else " OR ").join(groups))
+            source, values = _source(scope, query, match)
             # Newest first is the order of the index itself, read from its end: no scores are needed with `every`.
             order = "t.rowid DESC" if words.every else "t.rank"
             sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?"  # noqa: S608
@@ -450,8 +448,9 @@ class SqliteEntries:
     ) -> int:
         """Add the entries and events of a dump to an empty project, inside a transaction. Returns how many entries."""
         count = seq = clock = 0
+        new = NewWords()
         for entry in sorted(entries, key=lambda entry: entry.created_at):  # the index is in order of creation
-            self._put(con, scope, None, entry, NewWords())
+            self._put(con, scope, None, entry, new)
             count, clock = count + 1, max(clock, entry.updated_at)
         for record in records:
             con.execute(NEW_EVENT, rows.event_row(scope, record))
@@ -510,10 +509,33 @@ def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str
         values.append(query.now)
     table = "entries e"
     if matches:
-        table = "terms t JOIN entries e ON e.rowid = t.rowid"
+        table = "terms t CROSS JOIN entries e ON e.rowid = t.rowid"
         conditions.append("terms MATCH ?")
         values.append(" AND ".join(matches))
     return f"{table} WHERE {' AND '.join(conditions)}", tuple(values)
+
+
+def _newest_with(
+    con: Connection, scope: Scope, query: Listing, folded: str, match: str | None, *, within: bool = True
+) -> Iterator[Row]:
+    """Position, time, key, number and size of the texts that contain a string, newest first, one by one: who has enough
+    stops. With `within` off, of those that match and do not contain it."""
+    source, values = _source(scope, query, match)
+    number = "e.rowid" if source.startswith("entries") else "t.rowid"  # the index gives its own in order
+    sql = f"SELECT {search.POSITION}, e.updated_at, e.key, e.rowid, {search.SIZE} FROM {source} ORDER BY {number} DESC"  # noqa: S608
+    possible = cast(Iterator[Row], con.execute(sql, (folded, *values)))
+    return (hit for hit in possible if bool(hit[0]) is within)
+
+
+def _match(con: Connection, words: Words) -> str | None:
+    """A word query in the syntax of the index; None where no entry can match."""
+    groups = []
+    for group in filter(None, words.groups):
+        forms: set[str] = set().union(*(indexed_forms(con, word) for word in group))
+        if not forms and words.every:
+            return None  # every group is required, and no entry holds this one
+        groups.append(any_of(forms))
+    return (" AND " if words.every else " OR ").join(groups) or None
 
 
 def _by_done(query: Listing) -> str:
