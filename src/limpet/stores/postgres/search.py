@@ -23,6 +23,15 @@ from limpet.stores.shared.sql import Row
 from limpet.text import words as analyse
 
 FEW = 1_000  # texts that are looked up by their numbers; when there are more, the project is read
+TALLIES = (
+    "SELECT coalesce(sum(CASE WHEN kind = ANY(%s) THEN count ELSE -count END), 0)::bigint FROM tallies "
+    "WHERE tenant = %s AND project = %s AND kind = ANY(%s) AND session = %s AND tag = %s"
+)
+EXPIRED_OPEN = (
+    "SELECT tags FROM entries WHERE tenant = %s AND project = %s AND kind = ANY(%s) AND expires_at <= %s AND NOT done "
+    "AND (%s = '' OR session = %s)"
+)
+KEY, UPDATED_AT = (rows.FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 LATEST = "e.updated_at DESC, e.key DESC"
 TAGGED = (
     "e.key IN (SELECT g.key FROM entry_tags g WHERE g.tenant = e.tenant AND g.project = e.project "
@@ -37,13 +46,37 @@ class Conditions(NamedTuple):
     values: Row
 
 
-class Order(NamedTuple):
-    sql: str
-    values: Row = ()
-
-
 def listed(con: Con, place: str, scope: Scope, query: Listing) -> Page:
-    return _page(con, place, scope, query, _listing(scope, query), Order(LATEST))
+    # One kind at a time, because an index has the order of each.
+    latest = [row for kind in query.kinds for row in _latest(con, scope, query._replace(kinds=(kind,)))]
+    if len(query.kinds) > 1:
+        latest.sort(key=lambda row: (row[UPDATED_AT], row[KEY]), reverse=True)
+    total = len(latest)
+    if total >= query.limit:
+        total = _count(con, scope, query)
+    return Page(tuple(rows.to_entry(place, scope, row) for row in latest[: query.limit]), total)
+
+
+def _latest(con: Con, scope: Scope, query: Listing) -> list[Row]:
+    where, values = _listing(scope, query)
+    sql = f"SELECT {E_FIELDS} FROM entries e WHERE {where} ORDER BY {LATEST} LIMIT %s"  # noqa: S608
+    return con.execute(sql, (*values, query.limit)).fetchall()
+
+
+def _count(con: Con, scope: Scope, query: Listing) -> int:
+    """How many entries a listing has: from tallies where there are any."""
+    tallied = rows.tallied(query)
+    if tallied is None:
+        where, values = _listing(scope, query)
+        total: int = con.execute(f"SELECT count(*) FROM entries e WHERE {where}", values).fetchall()[0][0]  # noqa: S608
+        return total
+    of = (*scope, [*tallied.kinds, *tallied.less], tallied.session, tallied.tag)
+    counted = con.execute(TALLIES, ([*tallied.kinds], *of)).fetchall()[0][0]
+    if not query.now or query.include_replaced:
+        return int(counted)
+    among = (tallied.session, tallied.session)
+    expired = con.execute(EXPIRED_OPEN, (*scope, [*query.kinds], query.now, *among)).fetchall()
+    return rows.still_listed(counted, query, (tags for (tags,) in expired))
 
 
 def containing(con: Con, place: str, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
@@ -89,21 +122,6 @@ def matching(con: Con, place: str, scope: Scope, query: Listing, words: Words) -
         (tsquery, *narrowed.values, query.limit),
     ).fetchall()
     return tuple(rows.to_entry(place, scope, row) for row in matches)
-
-
-def _page(con: Con, place: str, scope: Scope, query: Listing, conditions: Conditions, order: Order) -> Page:
-    """One page and the total."""
-    where, values = conditions
-    count = f"SELECT count(*) FROM entries e WHERE {where}"  # noqa: S608
-    page = con.execute(
-        f"SELECT ({count}), {E_FIELDS} FROM entries e WHERE {where} ORDER BY {order.sql} LIMIT %s",  # noqa: S608
-        (*values, *values, *order.values, query.limit),
-    ).fetchall()
-    if not page and not query.limit:  # an empty page has no row to carry the count
-        page_total = con.execute(count, values).fetchall()[0][0]
-        return Page((), page_total)
-    total = page[0][0] if page else 0
-    return Page(tuple(rows.to_entry(place, scope, row[1:]) for row in page), total)
 
 
 def _narrowed(con: Con, conditions: Conditions) -> Conditions | None:

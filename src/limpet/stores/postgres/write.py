@@ -141,7 +141,7 @@ class Writer:
         some = after or before
         values["of_session"] = some.session if some else ""
         answer = TALLY
-        if counts := [(kind, *count) for count in rows.counts(before, after)]:
+        if counts := rows.counts(before, after):
             parts += [STEPS, COUNT, f"made AS ({NEW_TALLIES})"]
             values |= _counting(counts)
             answer = NEXT_TALLY
@@ -211,7 +211,7 @@ class Tallies:
 
     def add(self, entry: Entry) -> None:
         for count in rows.counts(None, entry):
-            name = (entry.kind, count.session, count.tag)
+            name = (count.kind, count.session, count.tag)
             label, sum_ = self._counts.get(name, (count.label, 0))
             self._counts[name] = (label, sum_ + count.step)
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 else:
     search = LateModule("stores.sqlite.candidates")  # imported at the first search: hooks and most commands need none
 
+KEY, UPDATED_AT = (FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 KNOWN_LABELS = 2_000  # spellings of tags that a process caches
 
 # The statements of this module are built from constants; every value is a parameter.
@@ -59,12 +60,14 @@ NEXT_CLOCK = "UPDATE projects SET clock = clock + 1 WHERE tenant = ? AND project
 ADD_TO_TALLY = (
     "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
 )
+ONE_TALLY = "SELECT count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? AND tag = ?"
 TAG_COUNTS = (
     "SELECT tag, label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "
     "AND tag <> '' AND count > 0 ORDER BY tag"
 )
 EXPIRED = "FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND expires_at <= ?"
 ANY_EXPIRED = f"SELECT 1 {EXPIRED} LIMIT 1"
+EXPIRED_OPEN = f"SELECT tags {EXPIRED} AND done = 0 AND (? = '' OR session = ?)"
 EXPIRED_TAGS = f"SELECT tags {EXPIRED} AND done = 0 AND tags <> '[]' AND (? = '' OR session = ?)"
 LAST_BEFORE = "SELECT seq FROM events WHERE tenant = ? AND project = ? AND at < ? ORDER BY seq DESC LIMIT 1"
 FIRST_CHANGES = (
@@ -117,17 +120,15 @@ class SqliteEntries:
         return entry
 
     def list(self, scope: Scope, query: Listing) -> Page:
-        source, values = _source(scope, query)
-
         def work(con: Connection) -> Page:
-            latest = con.rows(
-                f"SELECT {E_FIELDS} FROM {source} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?",  # noqa: S608
-                (*values, query.limit),
-            )
+            # One kind at a time, because an index has the order of each.
+            latest = [row for kind in query.kinds for row in _latest(con, scope, query._replace(kinds=(kind,)))]
+            if len(query.kinds) > 1:
+                latest.sort(key=lambda row: (row[UPDATED_AT], row[KEY]), reverse=True)
             total = len(latest)
-            if total == query.limit:
-                total = con.rows(f"SELECT count(*) FROM {source}", values)[0][0]  # noqa: S608
-            return Page(tuple(self._entry(scope, row) for row in latest), total)
+            if total >= query.limit:
+                total = _count(con, scope, query)
+            return Page(tuple(self._entry(scope, row) for row in latest[: query.limit]), total)
 
         return self._db.read(work)
 
@@ -392,8 +393,7 @@ class SqliteEntries:
                 con.execute("DELETE FROM entries WHERE rowid = ?", (doc,))
             else:
                 con.execute(REPLACE_ENTRY, (*rows.to_row(scope, after)[4:], doc))
-        kind, _ = rows.name_of(before, after)
-        con.executemany(ADD_TO_TALLY, [(*scope, kind, *count) for count in rows.counts(before, after)])
+        con.executemany(ADD_TO_TALLY, [(*scope, *count) for count in rows.counts(before, after)])
         self.index(con, scope, doc, before, after, new)
 
     def index(
@@ -489,6 +489,30 @@ def _frees(before: Entry | None, draft: Draft | Delete | None) -> bool:
     if before is None or draft is None:
         return False
     return not isinstance(draft, Draft) or len(draft.content) < len(before.content)
+
+
+def _latest(con: Connection, scope: Scope, query: Listing) -> list[Row]:
+    source, values = _source(scope, query)
+    sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?"  # noqa: S608
+    return con.rows(sql, (*values, query.limit))
+
+
+def _count(con: Connection, scope: Scope, query: Listing) -> int:
+    """How many entries a listing has: from tallies where there are any."""
+    tallied = rows.tallied(query)
+    if tallied is None:
+        source, values = _source(scope, query)
+        total: int = con.rows(f"SELECT count(*) FROM {source}", values)[0][0]  # noqa: S608
+        return total
+    count = 0
+    for sign, kinds in ((1, tallied.kinds), (-1, tallied.less)):
+        for kind in kinds:
+            count += sign * sum(row[0] for row in con.rows(ONE_TALLY, (*scope, kind, tallied.session, tallied.tag)))
+    if not query.now or query.include_replaced:
+        return count
+    among = (tallied.session, tallied.session)
+    expired = [tags for kind in query.kinds for (tags,) in con.rows(EXPIRED_OPEN, (*scope, kind, query.now, *among))]
+    return rows.still_listed(count, query, expired)
 
 
 def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str, tuple[Any, ...]]:
