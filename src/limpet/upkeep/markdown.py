@@ -1,7 +1,7 @@
-"""A project as a folder of Markdown: one file per entry, one per conversation and output, that people read and git diffs.
+"""A project as a folder of Markdown that people read and git diffs: a file per entry, conversation and output.
 
-It is a copy to look at, without history; `export` as JSON Lines is what `import` brings back. The folder is written again
-in place: a file of an earlier export whose entry is gone is deleted, and nothing else in the folder is touched.
+It is a copy to look at, without history; `export` as JSON Lines is what `import` brings back. The folder is written
+again in place: a file of an earlier export whose entry is gone is deleted, and nothing else in the folder is touched.
 """
 
 from __future__ import annotations

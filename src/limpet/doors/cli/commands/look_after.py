@@ -46,7 +46,8 @@ CARE = (
 )
 
 COPIES = (
-    Command("export", "limpet export memory.jsonl\nlimpet export | gzip > memory.jsonl.gz\nlimpet export --markdown out",
+    Command("export",
+        "limpet export memory.jsonl\nlimpet export | gzip > memory.jsonl.gz\nlimpet export --markdown notes",
         "Write the project with its history and its outputs as JSON Lines, to standard output unless a file is named. "
         "With --markdown, as a folder to read and to keep in git: a file per entry, conversation and output, without "
         "history.",
