@@ -1,4 +1,4 @@
-"""Commands that look after a store: doctor, audit, purge, export and import, backup and restore, access tokens."""
+"""Commands that look after a store: doctor, audit, purge, export and import, backup and restore, clusters, tokens."""
 
 from __future__ import annotations
 
@@ -46,9 +46,13 @@ CARE = (
 )
 
 COPIES = (
-    Command("export", "limpet export memory.jsonl\nlimpet export | gzip > memory.jsonl.gz",
-        "Write the project with its history and its outputs as JSON Lines, to standard output unless a file is named.",
+    Command("export",
+        "limpet export memory.jsonl\nlimpet export | gzip > memory.jsonl.gz\nlimpet export --markdown notes",
+        "Write the project with its history and its outputs as JSON Lines, to standard output unless a file is named. "
+        "With --markdown, as a folder to read and to keep in git: a file per entry, conversation and output, without "
+        "history.",
         (argument("file", PATH, default="-"), flag("--force", "Overwrite the file if it exists."),
+            option("--markdown", "FOLDER", "Write Markdown there: a new folder, or an earlier export of this kind."),
             flag("--without-outputs", "Leave out kept outputs and what is known of deleted ones.")),
         run=f"{TRANSFER}:export"),
     Command("import",
@@ -80,6 +84,15 @@ COPIES = (
         (argument("file", PATH),), run=f"{TRANSFER}:restore"),
 )
 
+SERVERS = (
+    Group("store", "The store as a whole: the servers of a cluster that its rows are on."),
+    Command("store distribute",
+        "limpet store distribute --dry-run\nlimpet store distribute --store postgresql://db.example.org/limpet",
+        "Distribute a store over the servers of a Citus cluster by tenant, after a look whether that can be done. "
+        "Tables that are distributed already stay as they are. Writers wait while rows are moved.",
+        (flag("--dry-run", "Look, say what would be done, and do nothing."),), run=f"{TRANSFER}:distribute"),
+)
+
 ACCESS = (
     Group("token", "Tokens for the HTTP server: who may come in, where, and until when."),
     Command("token create",
@@ -104,4 +117,4 @@ ACCESS = (
         run=f"{OWN}:token_history"),
 )
 
-COMMANDS = (*CARE, *COPIES, *ACCESS)
+COMMANDS = (*CARE, *COPIES, *SERVERS, *ACCESS)
