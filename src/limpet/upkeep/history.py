@@ -52,14 +52,10 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
     if event is None:
         raise errors.no_event(seq) if seq is not None else errors.nothing_to_undo()
 
-    if event.detail.get("erased"):
-        raise errors.change_erased(event.seq)
+    if problem := _never(event):
+        raise problem
     if event.operation == "purge":
         return _unpurge(ctx, event)
-    if event.kind == SESSION and event.before is None:
-        raise errors.sessions_stay(event.key)
-    if event.kind == JOURNAL:
-        raise errors.journal_stays(event.seq)
 
     def decide(now: Entry | None) -> Draft | Delete:
         # The content decides, not the version: a later change that was itself undone is no obstacle.
@@ -72,6 +68,27 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
         return _unreplace(ctx, event, half)
     change = ctx.store.entries.edit(ctx.scope, event.kind, event.key, decide, stamp)
     return Undone(event, change.seq)
+
+
+def _never(event: Event) -> errors.LimpetError | None:
+    """Why this change cannot be undone at any time."""
+    if event.detail.get("erased"):
+        return errors.change_erased(event.seq)
+    if event.operation != "purge" and event.kind == SESSION and event.before is None:
+        return errors.sessions_stay(event.key)
+    return errors.journal_stays(event.seq) if event.operation != "purge" and event.kind == JOURNAL else None
+
+
+def can_undo(ctx: Context, event: Event) -> bool:
+    """Whether `undo` would take this change back now."""
+    if _never(event):
+        return False
+    half = None if event.operation == "purge" else _other_half(ctx, event)
+    return all(
+        _state(ctx.store.entries.read(ctx.scope, change.kind, change.key)) == _state(change.after)
+        for change in (event, half)
+        if change is not None
+    )
 
 
 def _other_half(ctx: Context, event: Event) -> Event | None:

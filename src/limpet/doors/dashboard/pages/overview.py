@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
+from limpet.doors.dashboard.markdown import plain
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.model import FOLD, NOTEPAD, Entry, Event, as_handoff, as_session
 from limpet.record import NamedTuple
@@ -47,7 +48,7 @@ def overview(view: View) -> DrawnPage:
         _attention(alerts),
         el(
             "div",
-            parts.panel("Sessions", _tree(view, sessions, events), _left(left), beside=_archived(view, every)),
+            parts.panel("Sessions", _tree(view, sessions, events), _left(view, left), beside=_archived(view, every)),
             parts.panel("Latest changes", _latest(view, events[:LATEST]), beside=_all(view)),
             class_="split",
         ),
@@ -93,13 +94,14 @@ def _trouble(view: View, event: Event) -> str:
     entry = event.after
     if entry is None:
         return ""
+    name = parts.clip(parts.session_name(view, event.session), 60)
     if event.kind == FOLD and entry.extra.get("missing"):
-        return f"A compaction of {event.session} left {len(entry.extra['missing'])} facts out; recall still finds them"
+        return f"A compaction of {name} left {len(entry.extra['missing'])} facts out; recall still finds them"
     if event.kind == FOLD and event.operation == "warn" and not entry.done:
-        return f"The window of {event.session} is filling up"
+        return f"The window of {name} is filling up"
     budget = view.hold.bounds.notepad_budget_tokens
     if event.kind == NOTEPAD and entry.extra.get("tokens", 0) > budget:
-        return f"The notepad of {event.session} has {entry.extra['tokens']:,} tokens; its budget is {budget:,}"
+        return f"The notepad of {name} has {entry.extra['tokens']:,} tokens; its budget is {budget:,}"
     return ""
 
 
@@ -130,13 +132,12 @@ def _tree(view: View, sessions: Sequence[Entry], events: Sequence[Event]) -> Htm
 
 def _session(view: View, entry: Entry, last: Event | None, at: int) -> Html:
     info = as_session(entry)
-    task = parts.line(info.task, 110)
+    state = parts.state(info.state) if info.state != "active" else None
     did = f"{parts.verb(last)}, " if last is not None else ""
     return el(
         "a",
-        el("span", parts.state(info.state), el("strong", parts.clip(info.id, 60)), class_="row-head"),
-        el("span", task, class_="row-text") if task else None,
-        el("span", did, parts.when(at, view.now), class_="dim"),
+        el("span", el("strong", parts.session_title(view.context(), entry)), state, class_="row-head"),
+        el("span", did, parts.when(at, view.now), " · ", parts.clip(info.id, 40), class_="dim"),
         href=view.link("/session", id=entry.key),
         class_="row",
         data_item=True,
@@ -149,7 +150,7 @@ def _latest(view: View, events: Sequence[Event]) -> Html:
 
     def row(event: Event) -> Html:
         entry = event.after or event.before
-        excerpt = parts.line(entry.content, 90) if entry else ""
+        excerpt = parts.line(plain(entry.content), 90) if entry else ""
         return el(
             "li",
             el(
@@ -175,12 +176,9 @@ def _all(view: View) -> Html:
     return el("a", "All", href=view.link("/history"), class_="dim")
 
 
-def _left(left: int) -> Html:
-    return (
-        el("p", f"{left:,} older ones are not shown; recall finds what they kept.", class_="dim")
-        if left
-        else html.many()
-    )
+def _left(view: View, left: int) -> Html:
+    words = f"All sessions, also {left:,} older ones" if left else "All sessions"
+    return el("p", el("a", words, href=view.link("/sessions")))
 
 
 PAGES = (PageRow("overview", overview, menu="Overview", letter="o", place=10),)
