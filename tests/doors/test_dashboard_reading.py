@@ -16,7 +16,7 @@ def test_all_sessions_are_leafed_through_and_found_by_words_and_id(tmp_path: Pat
     store = str(tmp_path / "limpet.db")
     with limpet.open(store, project=PROJECT) as hold:
         for number in range(120):
-            hold.session(f"s{number:03}").begin(f"Mend the boiler of house {number}")
+            hold.session(f"s{number:03}").begin(f"Repair the boiler of house {number}")
     with served(store, tmp_path) as site, browser(site) as client:
         link: str | None = "/sessions"
         found: list[str] = []
@@ -27,9 +27,9 @@ def test_all_sessions_are_leafed_through_and_found_by_words_and_id(tmp_path: Pat
             link = older[1].replace("&amp;", "&") if older else None
         assert len(found) == len(set(found)) == 120
         by_words = client.get("/sessions?q=house+77").text
-        assert "Mend the boiler of house 77" in by_words
+        assert "Repair the boiler of house 77" in by_words
         assert "1 found" in by_words
-        assert "Mend the boiler of house 5" in client.get("/sessions?q=s005").text
+        assert "Repair the boiler of house 5" in client.get("/sessions?q=s005").text
         assert "No session is called so." in client.get("/sessions?q=tulips").text
 
 

@@ -1,7 +1,7 @@
 """A sample project for people who look: three days of two agents in a small shop, with everything Limpet keeps.
 
 It has a folder and a store of its own below the data folder, so nothing of it is mixed with what your agents keep. The
-story is told by the same calls that agents make, at times before now: sessions with what was said, a window that was
+story is made by the same calls that agents make, at times before now: sessions with what was said, a window that was
 compacted, big outputs, a journal, a fact that was corrected, one whose source has changed since, one that expired.
 """
 
@@ -86,7 +86,7 @@ def open_sample(tenant: str = settings.TENANT, clock: Clock | None = None) -> Li
 
 
 def make(now: int, tenant: str = settings.TENANT) -> str:
-    """Make the sample anew. Its folder. One that is there is replaced when the new one is complete."""
+    """Make the sample, again if need be, and return its folder. One that is there is replaced when the new one is complete."""
     Home(settings.data_folder()).make()
     new = f"{place()}.{os.getpid()}.new"
     shutil.rmtree(new, ignore_errors=True)
@@ -193,7 +193,7 @@ def _monday(hold: Limpet, days: _Days) -> None:
 
 def _talk(session: Session) -> None:
     """What was said, until the window had to be compacted, and a little after it."""
-    request = "Customers see totals that differ from the invoice by a cent (SHOP-212). Find out why, and mend it."
+    request = "Customers see totals that differ from the invoice by a cent (SHOP-212). Find out why, and repair it."
     talk: list[Message] = [user(request)]
     for turn in range(TALK_MOST):
         step = session.window.next(talk, limit=WINDOW_TOKENS)

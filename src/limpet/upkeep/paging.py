@@ -140,7 +140,7 @@ def message(entry: Entry) -> Message:
 
 
 def folds(ctx: Context) -> tuple[Entry, ...]:
-    """The summaries that stand in the window in place of messages, oldest first."""
+    """The summaries that are in the window in place of messages, oldest first."""
     entries = transcript.current(transcript.all_entries(ctx))
     return tuple(entry for entry in entries if entry.kind == FOLD and entry.extra.get("how") == COMPACT)
 

@@ -365,7 +365,7 @@ def _conversation(view: View, key: str) -> str:
 
 
 def _folded(view: View, key: str, session: str) -> str:
-    """The messages that a fold stands for."""
+    """The messages that a fold replaces."""
     ctx = view.context()
     entry = ctx.store.entries.read(ctx.scope, FOLD, key)
     if entry is None:

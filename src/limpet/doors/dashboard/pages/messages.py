@@ -24,7 +24,7 @@ WHO: Mapping[str, str] = {USER: "Person", ASSISTANT: "Agent", TOOL: "Tool", SYST
 
 
 class SpokenTurn(NamedTuple):
-    """One message, and where it stands: positions are counted from 1."""
+    """One message and its position; positions are counted from 1."""
 
     at: int
     entry: Entry
@@ -116,7 +116,7 @@ def _message(
             pieces.append(el("p", "[of a kind that is passed on as it is]", class_="dim"))
     pieces = [piece for piece in pieces if piece is not None]
     if not pieces:
-        return None  # results that stand with their calls
+        return None  # results, shown with their calls
     role = turn.message.role
     head = el(
         "div",
