@@ -86,7 +86,7 @@ def open_sample(tenant: str = settings.TENANT, clock: Clock | None = None) -> Li
 
 
 def make(now: int, tenant: str = settings.TENANT) -> str:
-    """Make the sample, again if need be, and return its folder. One that is there is replaced when the new one is complete."""
+    """Make the sample and return its folder. One that is there is replaced when the new one is complete."""
     Home(settings.data_folder()).make()
     new = f"{place()}.{os.getpid()}.new"
     shutil.rmtree(new, ignore_errors=True)
