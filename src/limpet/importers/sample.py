@@ -75,7 +75,15 @@ def place() -> str:
 
 
 def is_there() -> bool:
-    return os.path.exists(os.path.join(place(), STORE))
+    return bool(mark())
+
+
+def mark() -> int:
+    """A number of the store's file; another one is another sample, and 0 is none."""
+    try:
+        return os.stat(os.path.join(place(), STORE)).st_ino
+    except OSError:
+        return 0
 
 
 def open_sample(tenant: str = settings.TENANT, clock: Clock | None = None) -> Limpet:

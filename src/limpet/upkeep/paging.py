@@ -62,6 +62,13 @@ def changes(ctx: Context, query: EventQuery) -> tuple[tuple[Event, ...], int | N
     return page, page[-1].seq if len(events) > query.limit else None
 
 
+def entry(ctx: Context, kind: str, key: str) -> Entry:
+    stored = ctx.store.entries.read(ctx.scope, kind, key)
+    if stored is None:
+        raise errors.no_entry(kind, key, "Its page lists those that exist.")
+    return stored
+
+
 def change(ctx: Context, seq: int) -> Event:
     event = ctx.store.entries.event(ctx.scope, seq)
     if event is None:

@@ -314,6 +314,34 @@ def validity(view: View, holds: Validity) -> Html:
     )
 
 
+def life(view: View, entry: Entry, events: Sequence[Event]) -> Html:
+    """What became of a text, the first version on top: who wrote and corrected it, and whether it still holds."""
+    holds = Validity.of(entry.extra)
+    items = []
+    for event in reversed(events):
+        is_now = event.after is not None and event.after.version == entry.version
+        words = line(plain(event.after.content), 110) if event.after is not None else ""
+        changed = event.before is None or event.after is None or event.before.content != event.after.content
+        head = el("div", el("strong", verb(event)), el("span", event.by, " · ", when(event.at, view.now), class_="dim"))
+        items.append(
+            el("li", head, el("div", words) if changed and words else None, class_="now" if is_now else "past")
+        )
+    for look in anchors.looks(view.context(), holds.anchors):
+        good = look.state in ("fresh", "moved", "not checked")
+        head = el("div", state(look.state), " ", el("code", look.place))
+        items.append(
+            el("li", head, el("div", anchors.label(look), class_="dim"), class_="now" if good else "wrong-now")
+        )
+    if holds.expires_at is not None:
+        words = "expired" if holds.expired(view.now) else "holds until"
+        items.append(el("li", f"{words} {iso(holds.expires_at)[:10]}", class_="past"))
+    if holds.replaced_by is not None:
+        title = entry_title(view, *holds.replaced_by)
+        link = el("a", title, href=leads(view, *holds.replaced_by))
+        items.append(el("li", "replaced by ", link, class_="wrong-now"))
+    return panel("Its life", el("ol", items, class_="life"))
+
+
 def uses(view: View, kind: str, key: str) -> Html:
     """How often people and agents opened it, and called it useful."""
     ctx = view.context()

@@ -116,6 +116,7 @@ def remembered(view: View) -> DrawnPage:
         ),
         el("div", parts.validity(view, entry.validity), parts.uses(view, MEMORY, entry.key), class_="meta"),
         parts.text_card(entry.content),
+        parts.life(view, paging.entry(view.context(), MEMORY, entry.key), events),
         _edit(view, "write_memory", "write_memory", entry.content, key=entry.key, expected_version=str(entry.version)),
         parts.panel("History", steps(view, events)),
     )

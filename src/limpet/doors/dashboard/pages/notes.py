@@ -172,6 +172,7 @@ def note(view: View) -> DrawnPage:
             class_="meta",
         ),
         parts.text_card(entry.content),
+        parts.life(view, entry, events),
         _edit(view, entry),
         parts.panel("History", steps(view, events)),
     )

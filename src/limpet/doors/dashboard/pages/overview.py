@@ -8,6 +8,7 @@ from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.markdown import plain
+from limpet.doors.dashboard.pages.start import delete_button
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.model import FOLD, NOTEPAD, Entry, Event, as_handoff, as_session
 from limpet.record import NamedTuple
@@ -43,6 +44,7 @@ def overview(view: View) -> DrawnPage:
     )
     alerts = _alerts(view, handoffs, events)
     main = html.many(
+        _about_sample(view),
         parts.heading("Overview", sub=f"What {view.hold.scope.project} remembers"),
         figures,
         _attention(alerts),
@@ -54,6 +56,13 @@ def overview(view: View) -> DrawnPage:
         ),
     )
     return DrawnPage("Overview", main, "/overview")
+
+
+def _about_sample(view: View) -> Html:
+    if not view.is_sample:
+        return html.many()
+    words = el("span", "This is the sample project. Nothing in it is yours; it has a folder of its own. ")
+    return el("div", words, el("a", "Back to your project", href="/overview"), delete_button(), class_="banner meta")
 
 
 def _attention(alerts: Sequence[Alert]) -> Html:
@@ -107,7 +116,7 @@ def _trouble(view: View, event: Event) -> str:
 
 def _tree(view: View, sessions: Sequence[Entry], events: Sequence[Event]) -> Html:
     if not sessions:
-        return parts.nothing("No session yet. Agents begin one with their first note.")
+        return parts.nothing("No session yet. ", el("a", "What to do first", href=view.link("/start")))
     newest: dict[str, Event] = {}
     for event in events:
         newest.setdefault(event.session, event)

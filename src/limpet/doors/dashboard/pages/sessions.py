@@ -35,7 +35,7 @@ def sessions(view: View) -> DrawnPage:
 
 def _none(view: View, query: str) -> Html:
     if not query:
-        return parts.nothing("No session yet. Agents begin one with their first note.")
+        return parts.nothing("No session yet. ", el("a", "What to do first", href=view.link("/start")))
     ask = el("a", "Ask everything that is kept", href=view.link("/recall", q=query))
     return parts.nothing("No session is called so. ", ask)
 
