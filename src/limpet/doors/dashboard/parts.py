@@ -322,7 +322,8 @@ def life(view: View, entry: Entry, events: Sequence[Event]) -> Html:
         is_now = event.after is not None and event.after.version == entry.version
         words = line(plain(event.after.content), 110) if event.after is not None else ""
         changed = event.before is None or event.after is None or event.before.content != event.after.content
-        head = el("div", el("strong", verb(event)), el("span", event.by, " · ", when(event.at, view.now), class_="dim"))
+        by = el("span", event.by, " · ", when(event.at, view.now), class_="dim")
+        head = el("div", el("strong", verb(event)), by, class_="meta")
         items.append(
             el("li", head, el("div", words) if changed and words else None, class_="now" if is_now else "past")
         )
@@ -347,10 +348,14 @@ def uses(view: View, kind: str, key: str) -> Html:
     ctx = view.context()
     counted = ctx.store.calls.uses(ctx.scope, kind, key)
     return (
-        el("span", ", ".join(f"{use.what} {use.times:,} times" for use in counted), class_="dim")
+        el("span", ", ".join(f"{use.what} {times(use.times)}" for use in counted), class_="dim")
         if counted
         else html.many()
     )
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def life_fields(prefix: str) -> Html:

@@ -27,7 +27,7 @@ def history(view: View) -> DrawnPage:
     )
     events, following = paging.changes(view.context(), query)
     rows = [_row(view, event) for event in events]
-    body = parts.table(("#", "When", "Who", "What", "Of", ""), rows) if rows else parts.nothing("No changes here.")
+    body = parts.table(("#", "When", "Who", "What", "Of", "Undo"), rows) if rows else parts.nothing("No changes here.")
     newest = view.with_query(before=None) if view.param("before") else None
     older = view.with_query(before=following) if following else None
     main = html.many(

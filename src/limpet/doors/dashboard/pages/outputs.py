@@ -104,7 +104,7 @@ def output(view: View) -> DrawnPage:
         ("Tool", parts.clip(output_.tool, 90)),
         ("Call", parts.line(output_.call, 160) or "not known"),
         ("Size", f"{parts.size(output_.size)}, {output_.lines:,} lines, {output_.shape or 'plain'}"),
-        ("Kept", html.many(parts.when(output_.created_at, view.now), f", used {output_.uses:,} times")),
+        ("Kept", html.many(parts.when(output_.created_at, view.now), f", used {parts.times(output_.uses)}")),
         ("Session", parts.session_link(view, output_.session)),
         ("Secrets masked", output_.redacted),
     )
@@ -170,6 +170,11 @@ def _matches(content: str, note: str) -> Html:
 # --- savings ----------------------------------------------------------------------------------------------------------
 
 
+def _scrolled(plot: Html) -> Html:
+    """A plot that may be wider than the screen, and can be moved with the keyboard."""
+    return el("div", plot, class_="scroll", tabindex=0, role="group", aria_label="Plot")
+
+
 class Day(NamedTuple):
     name: str
     saved: int
@@ -190,7 +195,7 @@ def savings(view: View) -> DrawnPage:
         parts.figure(f"{total.read_back:,}", "Read back later", f"{total.reads:,} reads"),
         class_="figures",
     )
-    plot = chart(days) if days else parts.nothing("Nothing was saved yet: no big result has come by.")
+    plot = _scrolled(chart(days)) if days else parts.nothing("Nothing was saved yet: no big result has come by.")
     main = html.many(
         parts.heading(
             "Savings", sub="Observed, less what was shown instead, less what was read back. It may be below zero."

@@ -10,11 +10,14 @@ from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.markdown import plain
 from limpet.doors.dashboard.pages.start import delete_button
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
-from limpet.model import FOLD, NOTEPAD, Entry, Event, as_handoff, as_session
+from limpet.errors import LimpetError
+from limpet.memory import anchors
+from limpet.model import FOLD, NOTEPAD, Entry, Event, Validity, as_handoff, as_session
 from limpet.record import NamedTuple
 from limpet.upkeep import paging
 
 LATEST = 12  # changes shown
+ALERTS = 8
 DAY_MS = 86_400_000
 
 
@@ -77,7 +80,7 @@ def _attention(alerts: Sequence[Alert]) -> Html:
 def _alerts(view: View, handoffs: Sequence[Entry], events: Sequence[Event]) -> list[Alert]:
     alerts = [
         Alert(
-            f"A handoff waits on {parts.clip(as_handoff(handoff).line, 40)}: {parts.line(handoff.content, 90)}",
+            f"A handoff waits on {parts.clip(as_handoff(handoff).line, 40)}: {parts.line(plain(handoff.content), 90)}",
             view.link("/handoff", id=handoff.key),
         )
         for handoff in handoffs
@@ -95,7 +98,33 @@ def _alerts(view: View, handoffs: Sequence[Entry], events: Sequence[Event]) -> l
         done.add((event.session, event.kind))  # the newest of a kind is current; earlier ones are over
         if words := _trouble(view, event):
             alerts.append(Alert(words, view.link("/session", id=event.session), "warn"))
-    return alerts[:8]
+    return [*alerts, *_drifted(view)][:ALERTS]
+
+
+def _drifted(view: View) -> list[Alert]:
+    """Memory and decisions whose source is not any more as it was cited."""
+    if view.visit.project is None or not view.visit.project.has_folder:
+        return []
+    alerts = []
+    for entry in paging.memory(view.context(), limits.LIST_MAX)[0]:
+        cited = Validity.of(entry.extra).anchors
+        look = anchors.worst(anchors.looks(view.context(), cited)) if cited else None
+        if look is not None and look.state in ("drifted", "gone"):
+            words = f"Memory {parts.clip(entry.key, 40)} cites {parts.clip(look.place, 60)}, which is {look.state}"
+            alerts.append(Alert(words, view.link("/remembered", key=entry.key), "warn"))
+    return alerts + _decisions(view)
+
+
+def _decisions(view: View) -> list[Alert]:
+    try:
+        checked = view.run("verify_journal", check=True).checked if view.may("verify_journal") else ()
+    except LimpetError:
+        return []  # there is no journal
+    bad = [quote for quote in checked if quote.verdict.state in ("drifted", "gone")]
+    words = [f"The journal's {parts.line(quote.what, 50)} cites a place that is {quote.verdict.state}" for quote in bad]
+    return [
+        Alert(word, view.link("/journal") + f"#L{quote.line}", "warn") for word, quote in zip(words, bad, strict=True)
+    ]
 
 
 def _trouble(view: View, event: Event) -> str:

@@ -148,7 +148,7 @@ def _task(view: View, event: Event) -> Html:
     if entry is None:
         return html.many()
     task = TaskRecord.from_json(entry.extra)
-    outcome = el("p", task.outcome, class_="lead") if task.outcome else None
+    outcome = parts.prose(task.outcome) if task.outcome else None
     ledger = parts.prose(task.ledger, name="What was done in it") if task.ledger else None
     return html.many(el("p", parts.clip(entry.content)), outcome, ledger)
 
@@ -216,7 +216,7 @@ def _compaction(view: View, entry: Entry, event: Event, messages: Html, span: tu
             first=span[0],
             last=span[1],
         )
-    summary = html.many(el("h3", "Kept"), parts.prose(entry.content, name="The whole summary"))
+    summary = html.many(el("h3", "Kept"), parts.text(entry.content, name="The whole summary"))
     return html.many(
         sizes, el("div", el("span", "Folded: ", messages), back, class_="meta"), summary, el("h3", "Dropped"), dropped
     )

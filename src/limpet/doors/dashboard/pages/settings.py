@@ -53,10 +53,15 @@ def _finding(ok: bool, name: str, detail: str) -> Html:
 
 def _facts(facts: tuple[SettingRow, ...]) -> Html:
     def row(fact: SettingRow) -> Html:
-        why = el("span", fact.why, class_="row-text dim") if fact.why else None
+        why = el("span", _with_commands(fact.why), class_="row-text dim") if fact.why else None
         return el("div", el("dt", fact.name), el("dd", fact.value, why))
 
     return el("dl", [row(fact) for fact in facts], class_="facts one")
+
+
+def _with_commands(words: str) -> list[Child]:
+    """Our own words, with commands in backticks drawn as code."""
+    return [el("code", piece) if at % 2 else piece for at, piece in enumerate(words.split("`"))]
 
 
 def _home(view: View) -> Html:
