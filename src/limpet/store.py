@@ -360,6 +360,9 @@ class Outputs(Protocol):
     def candidates(self, scope: Scope, query: CandidateQuery) -> Candidates:
         """Like `Entries.candidates`, among the pieces of indexed outputs. Ignores literals."""
 
+    def last_deleted(self, scope: Scope) -> Tombstone | None:
+        """The tombstone of the output that somebody deleted last. Those that were pruned do not count."""
+
     def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
         """The tombstone of a deleted output. None if the output exists, and if the id is unknown."""
 
@@ -537,6 +540,14 @@ class Finding(NamedTuple):
     detail: str
 
 
+class Distribution(NamedTuple):
+    """What there is to distribute: tables with their rows, and the servers that the rows go to."""
+
+    tables: tuple[tuple[str, int], ...]
+    servers: tuple[str, ...]
+    done: int  # tables that are distributed already
+
+
 class Restored(NamedTuple):
     """How many of each a restore brought back."""
 
@@ -609,6 +620,9 @@ class Store(Protocol):
 
     def check(self) -> tuple[Finding, ...]:
         """A health report: reads everything and verifies every checksum."""
+
+    def distribute(self, *, dry_run: bool = False) -> Distribution:
+        """Distribute the tables over the servers of a cluster by tenant, as far as they are not."""
 
     def obstacles(self) -> tuple[Finding, ...]:
         """What keeps the store from being written at the moment, each with its cure: the disk, rights, a held lock."""

@@ -38,7 +38,7 @@ _BATCHES = "2025-03-26"
 
 
 _OTHER, _CALL, _WRITE = range(3)  # messages: a call is of a tool that reads
-_PATIENCE_SECONDS = 0.1  # for a write, before the next line is read; usually it takes milliseconds
+_PATIENCE_SECONDS = 1.0  # for a write, before the next line is read; slow machines need more than milliseconds
 
 
 class _Stop(BaseException):
