@@ -24,7 +24,7 @@ LONG_HEX = "\u00ff\u00ffhex"
 BRIDGED = "\u00ff\u00ffrun"
 BRIDGED_HEX = "\u00ff\u00ffhexrun"
 BRIDGED_CHARS = WORD_MAX_CHARS // 2 + 1
-INFIX_MIN_CHARS = 3  # shorter pieces of words are looked for by reading, not in the index
+INFIX_MIN_CHARS = 2  # shorter pieces of words are looked for by reading, not in the index
 
 # Scripts written without spaces between words. Each character is a word of its own.
 _ATOM = (
@@ -71,6 +71,13 @@ def _stemmer() -> Any:
     import Stemmer
 
     return Stemmer.Stemmer("english", 2_000)
+
+
+@lru_cache
+def _german_stemmer() -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer("german", 200)
 
 
 @lru_cache
@@ -148,6 +155,12 @@ def terms(tokens: list[str]) -> list[str]:
     """What the index keeps for words."""
     stems: list[str] = _stemmer().stemWords(tokens)
     return stems
+
+
+def german_stem(word: str) -> str:
+    """A German word without its ending. The index holds English stems, which keep it."""
+    stem: str = _german_stemmer().stemWord(word)
+    return stem
 
 
 def pieces(word: str) -> list[str]:
