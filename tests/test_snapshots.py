@@ -150,6 +150,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.journal_log_unknown("/home/me/app/.limpet/journal/log"),
     errors.journal_busy("NOTES.md", 30.0),
     errors.journal_stays(7),
+    errors.folder_in_use("notes"),
     errors.no_import("memory.json", "transcript, store, mem0"),
     errors.nothing_of_yours(42, "add_note", "agent/mcp"),
     errors.journal_changed(7, "NOTES.md"),

@@ -370,6 +370,9 @@ nothing_to_back_up = NotFound.says(
 target_exists = Conflict.says(
     "{path} exists already and is not overwritten. Choose another path, or give --force to overwrite it."
 )
+folder_in_use = Conflict.says(
+    "{path} is not empty and no earlier export, so nothing was written there. Name a new folder."
+)
 skill_exists = Conflict.says(
     "there is a skill {name!r} already. Nothing was changed; choose another name, or call again with replace=true."
 )

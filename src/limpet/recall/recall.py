@@ -313,6 +313,7 @@ def _entries(ctx: Context, query: Question, which: Filter, pool: int = limits.RE
         return []
     # Related entries in a search for words are found by words too.
     by_meaning = ctx.bounds.recall.meaning and pool == limits.RECALL_POOL
+    by_meaning = by_meaning and not all(map(analyse.is_atom, query.words))  # characters, of which no model knows much
     sense = (
         embeddings.compare(ctx.embeddings, ctx.store, ctx.scope, query.text) if by_meaning and ctx.embeddings else None
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
@@ -56,12 +57,10 @@ def undo(ctx: Context, seq: int | None = None, dry_run: bool = False) -> Undone:
     if dry_run:
         return Undone(event, 0)
 
-    if event.detail.get("erased"):
-        raise errors.change_erased(event.seq)
+    if problem := _never(event):
+        raise problem
     if event.operation == "purge":
         return _unpurge(ctx, event)
-    if event.kind == SESSION and event.before is None:
-        raise errors.sessions_stay(event.key)
 
     def decide(now: Entry | None) -> Draft | Delete:
         # The content decides, not the version: a later change that was itself undone is no obstacle.
@@ -78,20 +77,48 @@ def undo(ctx: Context, seq: int | None = None, dry_run: bool = False) -> Undone:
     return Undone(event, change.seq)
 
 
+def _never(event: Event) -> errors.LimpetError | None:
+    """Why this change cannot be undone at any time."""
+    if event.detail.get("erased"):
+        return errors.change_erased(event.seq)
+    if event.operation != "purge" and event.kind == SESSION and event.before is None:
+        return errors.sessions_stay(event.key)
+    return None
+
+
+def can_undo(ctx: Context, event: Event) -> bool:
+    """Whether `undo` would take this change back now."""
+    if _never(event):
+        return False
+    if event.kind == JOURNAL and event.operation != "purge" and not _hunks(ctx, event)[0]:
+        return False
+    half = None if event.operation == "purge" else _other_half(ctx, event)
+    return all(
+        _state(ctx.store.entries.read(ctx.scope, change.kind, change.key)) == _state(change.after)
+        for change in (event, half)
+        if change is not None
+    )
+
+
 def _undo_in_file(ctx: Context, event: Event) -> None:
     """Undo a change of the journal in its file. This comes first: if it fails, nothing has changed."""
     if _state(ctx.store.entries.read(ctx.scope, JOURNAL, event.key)) != _state(event.after):
         raise errors.changed_since(event.seq, event.kind, event.key)
+    hunks, again = _hunks(ctx, event)
+    if not hunks:
+        raise errors.journal_stays(event.seq)
+    journal.take_back(ctx, [removal.Hunk(**hunk) for hunk in hunks], event.seq, again=again)
+
+
+def _hunks(ctx: Context, event: Event) -> tuple[Sequence[Mapping[str, Any]], bool]:
+    """What a change of the journal did to its file, and whether undoing it does that again; none if it is not known."""
     source, again = event, False
     while source.operation == "undo":  # back to the change that an undo, or the undo of an undo, is about
         earlier = ctx.store.entries.event(ctx.scope, source.detail["of"])
         if earlier is None:
-            raise errors.journal_stays(event.seq)
+            return (), again
         source, again = earlier, not again
-    hunks = source.after.extra.get(removal.EDITED, ()) if source.after is not None else ()
-    if not hunks:
-        raise errors.journal_stays(event.seq)
-    journal.take_back(ctx, [removal.Hunk(**hunk) for hunk in hunks], event.seq, again=again)
+    return (source.after.extra.get(removal.EDITED, ()) if source.after is not None else ()), again
 
 
 def _other_half(ctx: Context, event: Event) -> Event | None:

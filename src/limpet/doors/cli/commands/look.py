@@ -90,6 +90,8 @@ COMMANDS = (
         params=(optional("file", FILE), option("--inputs", "JSON", "Variables for the code, as a JSON object."),
             option("--name", "NAME", "Stores the code for later; without a file, runs what was stored.")),
         session=True, run=f"{OWN}:run_code"),
-    Command("demo", "limpet demo", "Play a short story that shows what survives when an agent's context is wiped.",
+    Command("demo", "limpet demo\nlimpet demo --keep",
+        "Play a short story that shows what survives when an agent's context is wiped.",
+        (flag("--keep", "Make a sample project to look at in the dashboard, in a folder of its own."),),
         run="limpet.doors.cli.demo:demo"),
 )

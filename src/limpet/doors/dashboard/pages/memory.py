@@ -5,6 +5,7 @@ from __future__ import annotations
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
+from limpet.doors.dashboard.markdown import markdown
 from limpet.doors.dashboard.pages.history import steps
 from limpet.doors.dashboard.view import SESSION, DrawnPage, PageRow, View
 from limpet.model import HANDOFF, MEMORY, Entry, Memory, as_handoff, as_memory, milliseconds
@@ -75,7 +76,7 @@ def _row(view: View, entry: Memory) -> Html:
             parts.button(view, "delete_memory", "delete_memory", "Delete", key=key),
             class_="meta",
         ),
-        el("pre", parts.clip(entry.content), class_="text"),
+        markdown(parts.clip(entry.content)),
         class_="item",
         data_item=True,
         tabindex=-1,
@@ -114,7 +115,8 @@ def remembered(view: View) -> DrawnPage:
             sub=html.many(parts.state("pinned") if entry.pinned else None, " ", parts.when(_at(entry), view.now)),
         ),
         el("div", parts.validity(view, entry.validity), parts.uses(view, MEMORY, entry.key), class_="meta"),
-        el("pre", entry.content, class_="text big"),
+        parts.text_card(entry.content),
+        parts.life(view, paging.entry(view.context(), MEMORY, entry.key), events),
         _edit(view, "write_memory", "write_memory", entry.content, key=entry.key, expected_version=str(entry.version)),
         parts.panel("History", steps(view, events)),
     )
@@ -153,11 +155,11 @@ def _handoff(view: View, entry: Entry) -> Html:
                 href=view.link("/handoff", id=entry.key),
                 data_open=True,
             ),
-            el("span", f"from {parts.clip(entry.session, 60)}", class_="dim"),
+            el("span", "from ", parts.session_link(view, entry.session), class_="dim"),
             el("span", parts.when(entry.updated_at, view.now), class_="dim"),
             class_="meta",
         ),
-        el("pre", parts.clip(entry.content), class_="text"),
+        markdown(parts.clip(entry.content)),
         class_="item",
         data_item=True,
         tabindex=-1,
@@ -168,16 +170,12 @@ def handoff(view: View) -> DrawnPage:
     """One handoff, by its id, or the newest of a line of work."""
     reply = view.run("read_handoff", id=view.param("id") or None, line=view.param("line") or None).handoff
     events, _ = paging.changes(view.context(), EventQuery(HANDOFF, reply.id, limit=limits.DASHBOARD_PAGE))
-    by = el("a", parts.clip(reply.written_by, 60), href=view.link("/session", id=reply.written_by))
-    used = (
-        html.many(" · used by ", el("a", parts.clip(reply.used_by, 60), href=view.link("/session", id=reply.used_by)))
-        if reply.used_by
-        else " · waiting"
-    )
+    by = parts.session_link(view, reply.written_by)
+    used = html.many(" · used by ", parts.session_link(view, reply.used_by)) if reply.used_by else " · waiting"
     fields = {"line": reply.line, "session": reply.written_by}  # what a person edits here is replaced
     main = html.many(
         parts.heading(parts.clip(reply.line, 120), sub=html.many("left by ", by, used)),
-        el("pre", reply.content, class_="text big"),
+        parts.text_card(reply.content),
         _edit(view, "write_session_handoff", "write_handoff", reply.content, **fields),
         parts.panel("History", steps(view, events)),
     )
