@@ -68,9 +68,9 @@ def _row(view: View, entry: Memory) -> Html:
         "li",
         el(
             "div",
+            el("a", el("strong", parts.clip(key, 90)), href=view.link("/remembered", key=key), data_open=True),
             parts.state("pinned") if entry.pinned else None,
             parts.validity(view, entry.validity),
-            el("a", el("strong", parts.clip(key, 90)), href=view.link("/remembered", key=key), data_open=True),
             el("span", parts.when(_at(entry), view.now), class_="dim"),
             parts.button(view, "pin_memory", *pin, key=key),
             parts.button(view, "delete_memory", "delete_memory", "Delete", key=key),
