@@ -58,6 +58,9 @@ class CodingAgent:
 
     # Installation
     home_folder = ""  # below the home folder; it exists if the agent is used on this machine
+    programs: tuple[str, ...] = ()  # on the PATH of a machine where it is used
+    scopes: tuple[str, ...] = ("project", "user")  # where it reads its configuration
+    local_files = False  # whether it reads files of a project that are for one machine, besides those a team shares
     advice = ""  # what is left for a person to do after installing
     project_guidance: tuple[str, ...] = ()  # the file with instructions for the model; empty if there is none
     user_guidance: tuple[str, ...] = ()
