@@ -73,6 +73,7 @@ class CodingAgent:
     plugin_variable = ""  # set for the hooks of a plugin
 
     # Hooks
+    has_hooks = True  # whether Limpet installs any
     passes_context = False  # whether the model is known to get the text of a hook
     hooks_also_run_by: tuple[str, ...] = ()  # other agents that run its installed hooks, and do not take their answers
     keeps_context = False  # what a hook gave stays in the conversation when it is resumed

@@ -14,6 +14,8 @@ class Cline(CodingAgent):
     name = "cline"
     title = "Cline"
 
+    has_hooks = False
+
     home_folder = ".cline"
     programs = ("cline",)
     scopes = ("user",)

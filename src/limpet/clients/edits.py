@@ -290,22 +290,22 @@ def _without_block(text: str, edit: Block) -> str:
     return before + text[stop + len(end) :].removeprefix("\r").removeprefix("\n")
 
 
-def _yaml(text: str, edit: YamlEntry, wanted: tuple[str, ...]) -> str:
+def _yaml(text: str, edit: YamlEntry, member_lines: tuple[str, ...]) -> str:
     """The text with these lines below `limpet:` in the mapping, or without the entry. Only its lines are touched."""
     lines = text.splitlines(keepends=True)
     at = next((at for at, line in enumerate(lines) if re.match(rf"{edit.mapping}[ \t]*:", line)), None)
     if at is None:
-        if wanted and text.lstrip().startswith(("{", "[")):
+        if member_lines and text.lstrip().startswith(("{", "[")):
             raise UnreadableConfig("it is written in braces; write it as lines with indentation")
         gap = "" if not text or text.endswith("\n") else "\n"
-        return f"{text}{gap}{edit.mapping}:\n{_yaml_member('  ', wanted)}" if wanted else text
+        return f"{text}{gap}{edit.mapping}:\n{_yaml_member('  ', member_lines)}" if member_lines else text
     if not re.fullmatch(r"[^:]*:[ \t]*(#.*)?", lines[at].rstrip("\r\n")):
-        if wanted:
+        if member_lines:
             raise UnreadableConfig(f"line {at + 1}: `{edit.mapping}` has its members on one line; give each its own")
         return text
     end = next((end for end in range(at + 1, len(lines)) if re.match(r"[^\s#]", lines[end])), len(lines))
-    found = next((re.match(r"[ ]+(?=[^\s#])", line) for line in lines[at + 1 : end] if line.strip()), None)
-    indent = found[0] if found else "  "
+    first = next((re.match(r"[ ]+(?=[^\s#])", line) for line in lines[at + 1 : end] if line.strip()), None)
+    indent = first[0] if first else "  "
     start = next((row for row in range(at + 1, end) if re.match(rf"{indent}{NAME}[ \t]*:", lines[row])), None)
     stop = start
     if start is not None:
@@ -313,8 +313,8 @@ def _yaml(text: str, edit: YamlEntry, wanted: tuple[str, ...]) -> str:
         stop = next((row for row in range(start + 1, end) if not deeper.match(lines[row])), end)
     else:
         start = stop = at + 1
-    changed = [*lines[:start], *([_yaml_member(indent, wanted)] if wanted else ()), *lines[stop:]]
-    if not wanted and start != stop and end - at == stop - start + 1:
+    changed = [*lines[:start], *([_yaml_member(indent, member_lines)] if member_lines else ()), *lines[stop:]]
+    if not member_lines and start != stop and end - at == stop - start + 1:
         del changed[at]  # the mapping has no other member
     return "".join(changed)
 

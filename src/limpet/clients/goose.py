@@ -18,6 +18,8 @@ class Goose(CodingAgent):
     name = "goose"
     title = "Goose"
 
+    has_hooks = False
+
     home_folder = os.path.join(".config", "goose")
     programs = ("goose",)
     scopes = ("user",)

@@ -107,10 +107,10 @@ def plan_uninstall(client: CodingAgent, target: InstallTarget, data: str) -> tup
 
 def _others_need(client: CodingAgent, target: InstallTarget, path: str) -> bool:
     """Whether another agent that is installed here reads the same file."""
-    targets = [target] if target.scope == "user" else [target._replace(scope=one) for one in ("project", "shared")]
-    others = [other for other in clients.every() if other.name != client.name]
-    for files in (other.files(one) for other in others for one in targets):
-        if path in files and all(_is_in_place(place, edits, target) for place, edits in files.items()):
+    targets = [target] if target.scope == "user" else [target._replace(scope=scope) for scope in ("project", "shared")]
+    others = [agent for agent in clients.every() if agent.name != client.name]
+    for files in (agent.files(place) for agent in others for place in targets):
+        if path in files and all(_is_in_place(name, edits, target) for name, edits in files.items()):
             return True
     return False
 

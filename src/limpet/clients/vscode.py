@@ -22,6 +22,8 @@ class VSCode(CodingAgent):
     name = "vscode"
     title = "VS Code"
 
+    has_hooks = False
+
     home_folder = _FOLDERS.get(sys.platform, os.path.join(".config", "Code"))
     programs = ("code",)
     advice = "Open the project in VS Code, and start and trust the server of limpet when it asks."

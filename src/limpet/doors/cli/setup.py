@@ -95,10 +95,10 @@ def install(
         entry = _entry([*_start(), "mcp"])
         cli.answer(entry, lambda screen: screen.block(json.dumps(entry, indent=2)))
     else:
-        _install(cli, _known(client), user, shared, dry_run, options)
+        _install(cli, _agent(client), user, shared, dry_run, options)
 
 
-def _known(name: str) -> CodingAgent:
+def _agent(name: str) -> CodingAgent:
     if name not in clients.names():
         raise errors.unknown_client(name, [*clients.names(), "generic"])
     return clients.find(name)
@@ -124,9 +124,9 @@ def _install(
     target = _target(client, user, shared)
     if installer.plugin_enabled(client, _project(), target.home):
         raise errors.plugin_installed(client.title)
-    other = target._replace(scope="project" if shared else "shared")
-    moved = client.local_files and target.scope != "user" and installer.is_installed(client, other)
-    changes = installer.plan_install(client, other if moved else target, options)
+    second = target._replace(scope="project" if shared else "shared")
+    moved = client.local_files and target.scope != "user" and _state(client, second) is True
+    changes = installer.plan_install(client, second if moved else target, options)
     if not dry_run:
         installer.apply_install(changes, settings.data_folder())
     words = _words_after(client, target, changes, moved=moved)
@@ -134,7 +134,7 @@ def _install(
 
 
 def uninstall(cli: Invocation, client: str, user: bool | None, dry_run: bool) -> None:
-    agent = _known(client)
+    agent = _agent(client)
     target, data = _target(agent, user), settings.data_folder()
     scopes = ("project", "shared") if target.scope == "project" and agent.local_files else (target.scope,)
     planned = (installer.plan_uninstall(agent, target._replace(scope=scope), data) for scope in scopes)
@@ -214,16 +214,16 @@ def _elsewhere(client: CodingAgent, scope: str) -> tuple[str, ...]:
 
 def _offer(cli: Invocation, user: bool | None, shared: bool, dry_run: bool, options: tuple[str, ...]) -> None:
     """Without a name: the agents that are on this machine, and on a terminal the question for each."""
-    found = [client for client in clients.every() if _is_used(client)]
-    missing = [client for client in found if not _is_there(client)]
+    present = [client for client in clients.every() if _is_used(client)]
+    missing = [client for client in present if not _is_there(client)]
     if missing and not cli.json and sys.stdin.isatty() and sys.stdout.isatty():
         for client in missing:
             cli.notice(f"Install Limpet for {client.title}? Type yes or no:")
             if sys.stdin.readline().strip().lower() in ("yes", "y"):
                 _install(cli, client, user, shared, dry_run, options)
         return
-    rows = [(client.name, "no" if client in missing else "yes", _command_for(client, missing)) for client in found]
-    reply = {"found": [{"client": name, "installed": there == "yes", "command": words} for name, there, words in rows]}
+    rows = [(client.name, "no" if client in missing else "yes", _command_for(client, missing)) for client in present]
+    reply = {"found": [{"client": name, "installed": state == "yes", "command": words} for name, state, words in rows]}
 
     def draw(screen: Screen) -> None:
         if rows:
@@ -260,13 +260,14 @@ def _installed_in(client: CodingAgent, *, user: bool) -> list[bool | str]:
         return [False]
     target = _target(client, user)
     scopes = ("project", "shared") if target.scope == "project" and client.local_files else (target.scope,)
-    states: list[bool | str] = []
-    for scope in scopes:
-        try:
-            states.append(installer.is_installed(client, target._replace(scope=scope)))
-        except errors.BadInput as problem:
-            states.append(problem.message)
-    return states
+    return [_state(client, target._replace(scope=scope)) for scope in scopes]
+
+
+def _state(client: CodingAgent, target: InstallTarget) -> bool | str:
+    try:
+        return installer.is_installed(client, target)
+    except errors.BadInput as problem:
+        return problem.message
 
 
 def status(cli: Invocation) -> None:
@@ -297,7 +298,7 @@ def _client_status(client: CodingAgent) -> Json:
     for user in (False, True):
         scope = "user" if user else "project"
         states = _installed_in(client, user=user)
-        row[scope] = True if True in states else next((one for one in states if isinstance(one, str)), False)
+        row[scope] = True if True in states else next((state for state in states if isinstance(state, str)), False)
         if _has_scope(client, user=user):
             for extra in installer.installed_extras(client, _target(client, user)):
                 row.setdefault(extra, []).append(scope)
