@@ -11,7 +11,7 @@ Nothing is hidden by this: the answer to a write names what it seems to correct,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -34,9 +34,13 @@ SENTENCES = 12  # of a text that are compared
 SUBJECT = 0.6  # of what is not the value that both must share
 SHARED = 0.35  # of the older text that both must share
 WEAK, STRONG = 0.3, 0.8  # weights: of a short word, and of words that make a value
+LOST_MOST = 2  # words of the older value, where the newer names the rest in another order
+NEW_MOST = 3  # words of a new value; more are a text of its own
 ASIDE = 0.9  # weight of words that a change may add without a heading or a contrast
 PLAIN = 0.75  # of two texts without words of correction that must be shared for the newer to go first
 _SENTENCE_END = re.compile("(?<=[.!?\u3002\uff01\uff1f\u0964])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+|;\\s+")
+_NO_CUES: frozenset[str] = frozenset()
+_TELLING = frozenset((CHANGE, BEFORE, AFTER, BESIDE))
 _LONG_WORD = 4  # letters; shorter words are mostly articles and the like, in many languages
 
 
@@ -99,6 +103,7 @@ def _cue_at(tokens: Sequence[str], at: int) -> tuple[int, frozenset[str]]:
 @lru_cache(512)  # the same few entries are compared with every correction
 def _read(sentence: str) -> _Reading:
     tokens = _tokens(sentence)[:SENTENCE_WORDS]
+    by_first = _cues()
     terms: list[str] = []
     cues: set[str] = set()
     contrasted: set[int] = set()
@@ -107,7 +112,7 @@ def _read(sentence: str) -> _Reading:
     reason_at = SENTENCE_WORDS
     at = 0
     while at < len(tokens):
-        length, kinds = _cue_at(tokens, at)
+        length, kinds = _cue_at(tokens, at) if tokens[at] in by_first else (0, _NO_CUES)
         if not length:
             terms.append(_term(tokens[at]))
             at += 1
@@ -142,6 +147,8 @@ def _term(word: str) -> str:
 def _weights(sentence: str) -> dict[str, float]:
     """How much each term says. Short words are mostly articles and the like, in many languages; a figure, a name with a
     capital inside a sentence and the last word of one are values, however short."""
+    if sentence.isascii():
+        return _plain_weights([place.group() for place in analyse.places(sentence)])
     places = list(analyse.places(sentence))
     weights: dict[str, float] = {}
     for number, place in enumerate(places):
@@ -153,6 +160,18 @@ def _weights(sentence: str) -> dict[str, float]:
         for folded in _tokens(word):
             term = _term(folded)
             weights[term] = max(weights.get(term, 0.0), 1.0 if strong else WEAK)
+    return weights
+
+
+def _plain_weights(words: Sequence[str]) -> dict[str, float]:
+    """The same for ASCII, where every word is one of the index and none stands for itself alone."""
+    weights: dict[str, float] = {}
+    last = len(words) - 1
+    for number, word in enumerate(words):
+        strong = len(word) >= _LONG_WORD or number == last or not word.isalpha() or (number > 0 and not word.islower())
+        term = _term(word.lower())
+        if strong or term not in weights:
+            weights[term] = 1.0 if strong else WEAK
     return weights
 
 
@@ -169,18 +188,65 @@ def _sentences(text: str) -> Iterator[str]:
 def corrects(newer: str, older: str, shared_key: float = 0.0) -> bool:
     """Whether one sentence of the newer text plainly corrects one of the older. `shared_key` is the weight of words
     that the keys of both share."""
-    every = [_read(sentence) for sentence in _sentences(newer)]
-    heading = any(HEADING in reading.cues for reading in every)
-    if not any(_may_correct(reading) for reading in every):
-        return False
-    old = [_read(sentence) for sentence in _sentences(older)]
-    return any(
-        _corrects(new, before, heading, shared_key) for new in every if new.terms for before in old if before.terms
+    correction = _correction(newer)
+    return correction is not None and _one_corrected(correction, older, shared_key)
+
+
+class _Correction(NamedTuple):
+    """The sentences of a text that may correct something: all of them under a heading, else those with a cue."""
+
+    sentences: tuple[_Reading, ...]
+    heading: bool
+
+
+def _correction(text: str) -> _Correction | None:
+    """None where nothing in the text says that it corrects another."""
+    sentences = list(_sentences(text))
+    said = [_cues_of(sentence) for sentence in sentences]
+    heading = any(HEADING in cues for cues in said)
+    telling = tuple(
+        reading
+        for sentence, cues in zip(sentences, said, strict=True)
+        if heading or cues & _TELLING
+        for reading in (_read(sentence),)
+        if reading.terms
     )
+    return _Correction(telling, heading) if telling else None
 
 
-def _may_correct(reading: _Reading) -> bool:
-    return bool(reading.cues & {HEADING, CHANGE, BEFORE, AFTER, BESIDE})
+def _cues_of(sentence: str) -> set[str]:
+    tokens = _tokens(sentence)[:SENTENCE_WORDS]
+    by_first = _cues()
+    cues: set[str] = set()
+    past = 0
+    for at, token in enumerate(tokens):
+        if at >= past and token in by_first:
+            length, kinds = _cue_at(tokens, at)
+            past = at + length
+            cues |= kinds
+    return cues
+
+
+def _one_corrected(correction: _Correction, older: str, shared_key: float) -> bool:
+    for sentence in _sentences(older):
+        words = _long_words(sentence)
+        likely = [new for new in correction.sentences if _may_share(words, frozenset(new.terms), shared_key)]
+        old = _read(sentence) if likely else None
+        if old and old.terms and any(_corrects(new, old, correction.heading, shared_key) for new in likely):
+            return True
+    return False
+
+
+def _may_share(words: frozenset[str], terms: frozenset[str], shared_key: float) -> bool:
+    """Whether a sentence with these words can have enough in common with one of a correction: most have not, and need
+    not be read. Long words are what both must share; a short one may be a name, of which few stand in a sentence."""
+    shared = len(words & terms) + shared_key
+    return shared >= SHARED * len(words) or len(words) - shared <= LOST_MOST
+
+
+def _long_words(sentence: str) -> frozenset[str]:
+    words = [word for word in _tokens(sentence)[:SENTENCE_WORDS] if len(word) >= _LONG_WORD or word.isdigit()]
+    return frozenset(analyse.terms(words)).difference(_cues())
 
 
 def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float) -> bool:
@@ -210,7 +276,7 @@ def _said_differently(new: _Reading, old: _Reading) -> bool:
     lost = [term for term in ahead if term not in behind]
     values = {after for mark, after in pairwise(new.terms) if mark == MARK and after not in old.weights}
     gained = {term for term in behind if term not in old.weights}
-    at_the_end = 0 < len(lost) <= 2 and lost == ahead[-len(lost) :] and len(ahead) > len(lost) + 1
+    at_the_end = 0 < len(lost) <= LOST_MOST and lost == ahead[-len(lost) :] and len(ahead) > len(lost) + 1
     return at_the_end and gained == values != set()
 
 
@@ -272,26 +338,55 @@ def proposed(ctx: Context, kind: str, text: str, own: str | None = None) -> Entr
 
     It costs a search, so texts without words of correction are not looked at further.
     """
-    readings = [_read(sentence) for sentence in _sentences(text)]
-    if not any(map(_may_correct, readings)):
+    correction = _correction(text)
+    if correction is None:
         return None
-    longest = sorted(
-        {term for reading in readings for term in reading.terms if reading.weights.get(term, 0) >= STRONG}, key=len
-    )
-    if not longest:
-        return None
-    query = Words(tuple((word,) for word in longest[: -limits.CORRECTION_WORDS - 1 : -1]), every=False)
     listing = Listing((NOTE, MEMORY), limit=limits.CORRECTIONS_COMPARED, now=ctx.now)
+    entries = {
+        (entry.kind, entry.key): entry
+        for query in list(_wanted(correction))[: limits.CORRECTION_QUERIES]
+        for entry in ctx.store.entries.matching(ctx.scope, listing, query)
+    }
     corrected = [
         entry
-        for entry in ctx.store.entries.matching(ctx.scope, listing, query)
-        if (entry.kind, entry.key) != (kind, own)
+        for name, entry in entries.items()
+        if name != (kind, own)
         and trusted(entry.origin)
         and len(entry.content) <= limits.NOTE_MAX_CHARS
-        and corrects(text, entry.content, _shared_key(own, entry))
+        and _one_corrected(correction, entry.content, _shared_key(own, entry))
     ]
     newest = max(corrected, key=lambda entry: (entry.updated_at, entry.key), default=None)
     return None if newest is None else EntryName(newest.kind, newest.key)
+
+
+def _wanted(correction: _Correction) -> Iterator[Words]:
+    """The words by which the store finds what may be corrected. Under a heading one word is enough. Beside a contrast
+    one of the words there is the old value, and one of the others is its subject. A text with a word of change alone
+    says what the older did, but for the new value."""
+    if correction.heading:
+        strong = {term for new in correction.sentences for term in new.terms if _is_strong(new, term)}
+        if strong:
+            yield Words(tuple((term,) for term in _longest(strong)[: limits.CORRECTION_WORDS]), every=False)
+        return
+    for new in correction.sentences:
+        for places in (new.contrasted, new.beside):
+            near = {new.terms[at] for at in places if at < len(new.terms)} - {MARK}
+            values = {term for term in near if len(term) >= _LONG_WORD - 1 or _is_strong(new, term)}
+            subject = {term for term in new.terms if _is_strong(new, term)} - values
+            if values and subject:
+                yield Words((_longest(values), _longest(subject)[: limits.CORRECTION_WORDS - NEAR]))
+        if CHANGE in new.cues:
+            longest = _longest({term for term in new.terms[: new.reason_at] if _is_strong(new, term)})
+            if longest:
+                yield Words((longest[: NEW_MOST + 1],))  # of any so many words one is in the older text too
+
+
+def _is_strong(reading: _Reading, term: str) -> bool:
+    return reading.weights.get(term, 0.0) >= STRONG
+
+
+def _longest(terms: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(terms, key=lambda term: (-len(term), term)))
 
 
 def since(ctx: Context, text: str, written_at: datetime) -> list[Entry]:
