@@ -27,7 +27,7 @@ def test_it_calls_our_tools_and_gets_a_big_result_as_preview_and_reference(kind:
         Say("done"),
     )
     written, kept = agent.results(stub.requests[-1])
-    assert "bytes_written" in written
+    assert "style kept" in written
     assert HANDOFF in written, "some of them show the model no instructions of a server"
     assert "Tabs, never spaces." in agent.limpet("memory", "show", "style")
     reference = kept.partition("📁 Output cached: ")[2][:12]

@@ -291,7 +291,7 @@ def _without_block(text: str, edit: Block) -> str:
 
 
 def _yaml(text: str, edit: YamlEntry, member_lines: tuple[str, ...]) -> str:
-    """The text with these lines below `limpet:` in the mapping, or without the entry. Only its lines are touched."""
+    """The text with these lines below `limpet:` in the mapping, or without the entry. All other lines stay."""
     lines = text.splitlines(keepends=True)
     at = next((at for at, line in enumerate(lines) if re.match(rf"{edit.mapping}[ \t]*:", line)), None)
     if at is None:
