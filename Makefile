@@ -17,7 +17,7 @@ CODE := src tests docs examples $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check types types-beside lint rules house test tests coverage torture torture-seeded test-slow life test-spread test-clients test-ways test-browser bench docs run lock \
+.PHONY: help setup check types types-beside lint rules house test tests coverage torture torture-seeded test-slow life test-database test-citus test-clients test-ways test-browser bench docs run lock \
 	sbom audit clean
 
 help: ## List the commands
@@ -70,8 +70,12 @@ test-slow: $(STAMP) ## The slow tests, then the property tests with many new exa
 life: $(STAMP) ## All stories of people and agents, through real doors
 	$(PY) -m pytest -n 2 -m "" tests/life
 
-test-spread: $(STAMP) ## The contract of the stores on PostgreSQL with tenants spread over three servers
-	$(PY) -m pytest --spread --timeout 600 tests/contract -k "postgres or both"
+test-database: $(STAMP) ## The contract of the stores on a database that is emptied; DATABASE=postgresql://… of a superuser
+	@test -n "$(DATABASE)" || { echo "Name a database that may be emptied: make test-database DATABASE=postgresql://…" >&2; exit 2; }
+	$(PY) -m pytest --database "$(DATABASE)" --timeout 600 tests/contract -k "postgres or both"
+
+test-citus: ## The same on a Citus cluster, where the store is distributed; CITUS=postgresql://… on its coordinator
+	@$(MAKE) --no-print-directory test-database DATABASE="$(CITUS)"
 
 test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model; CLIENTS="codex or goose" names some
 	@command -v npm >/dev/null || echo "No coding agent was tested: npm, which installs them, is not there."

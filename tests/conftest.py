@@ -22,10 +22,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+import other_database
 import profiles
 from databases import Databases
 from postgres import RUN_VARIABLE, SERVER_VARIABLE, Run, ordinary_role, server_cpu_seconds, server_url
-from spread import Spread, started
 
 RUN = pytest.StashKey[Run]()
 STARTED = pytest.StashKey[float]()
@@ -38,13 +38,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--spread", action="store_true", help="PostgreSQL databases whose tenants are spread over three servers"
-    )
+    parser.addoption("--database", help="the address of a database that may be emptied, for all tests with PostgreSQL")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--spread"):
+    if config.getoption("--database"):
         items[:] = [item for item in items if item.get_closest_marker("one_server") is None]
 
 
@@ -56,6 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
         for_libpq = name.startswith("PG") and SERVER_VARIABLE not in os.environ
         if for_us or for_libpq or name.startswith("XDG_"):
             del os.environ[name]
+    if config.getoption("--database"):
+        os.environ[SERVER_VARIABLE] = config.getoption("--database")  # who may look behind the store's back
     if not hasattr(config, "workerinput"):
         config.stash[RUN] = Run.begin()
         config.stash[STARTED] = time.monotonic()
@@ -112,17 +112,18 @@ def _databases() -> Iterator[Databases]:
 
 
 @pytest.fixture(scope="session")
-def spread_servers() -> Iterator[Spread]:
-    """Three servers more, over which tenants are spread."""
-    with started(Path(os.environ[RUN_VARIABLE])) as spread:
-        yield spread
+def other_url(request: pytest.FixtureRequest) -> str:
+    """A database that is there already, with a store."""
+    url = str(request.config.getoption("--database"))
+    other_database.make(url)
+    return url
 
 
 @contextmanager
 def _database(request: pytest.FixtureRequest, *, migrated: bool) -> Iterator[str]:
-    if request.config.getoption("--spread"):
-        with request.getfixturevalue("spread_servers").database() as spread:
-            yield spread
+    if request.config.getoption("--database"):
+        with other_database.emptied(request.getfixturevalue("other_url")) as url:
+            yield url
         return
     databases: Databases = request.getfixturevalue("_databases")
     with databases.migrated() if migrated else databases.new() as url:

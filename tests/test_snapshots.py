@@ -73,7 +73,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.bad_name("key", "two\nlines", "it must be one line of visible characters"),
     errors.unknown_profile("tiny", ("core", "full")),
     errors.unknown_operation("forget", "Those that exist: add_note."),
-    errors.store_spread("postgresql://db.example.org/limpet", 6, 7),
+    errors.not_distributed("postgresql://db.example.org/limpet", "its role does not own the table entries"),
     errors.bad_setting("note_max_chars", "many", "it must be a whole number above 0"),
     errors.unknown_setting("outputs.max_ages", "outputs.max_age", "LIMPET_SET"),
     errors.foreign_home("/home/ana", 1_000, 0),

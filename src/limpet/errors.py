@@ -437,9 +437,8 @@ not_installed = StoreGone.says(
 sqlite_too_old = StoreGone.says(
     "SQLite {version} can damage a store that several processes write. Run `pip install -U apsw`."
 )
-store_spread = StoreProblem.says(
-    "{place} is spread over servers and has schema {actual}; this Limpet needs {needed}. It was left untouched. "
-    "Upgrade its nodes first, as docs/spread.sql describes under `A new schema`."
+not_distributed = BadInput.says(
+    "{place} cannot be distributed: {why}. Nothing was changed; docs/scale.md tells what a cluster needs."
 )
 backup_unreadable = BadInput.says(
     "{path} cannot be read as a backup: {why}. Nothing was restored; name a file that `limpet backup` made."

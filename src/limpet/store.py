@@ -537,6 +537,14 @@ class Finding(NamedTuple):
     detail: str
 
 
+class Distribution(NamedTuple):
+    """What there is to distribute: tables with their rows, and the servers that the rows go to."""
+
+    tables: tuple[tuple[str, int], ...]
+    servers: tuple[str, ...]
+    done: int  # tables that are distributed already
+
+
 class Restored(NamedTuple):
     """How many of each a restore brought back."""
 
@@ -609,6 +617,9 @@ class Store(Protocol):
 
     def check(self) -> tuple[Finding, ...]:
         """A health report: reads everything and verifies every checksum."""
+
+    def distribute(self, *, dry_run: bool = False) -> Distribution:
+        """Distribute the tables over the servers of a cluster by tenant, as far as they are not."""
 
     def obstacles(self) -> tuple[Finding, ...]:
         """What keeps the store from being written at the moment, each with its cure: the disk, rights, a held lock."""

@@ -264,8 +264,10 @@ def test_an_answer_that_takes_too_long_is_named(postgres_url: str, scope: Scope)
 IN_TRANSACTION = f"SELECT count(*) {LIMPET} AND state = 'idle in transaction'"
 
 
-def test_a_stopped_transaction_gives_its_lock_back(postgres_url: str, scope: Scope) -> None:
-    """A writer that stops in the middle is cut off by the server, and others go on."""
+@pytest.mark.parametrize("key", ["k", None])
+def test_a_stopped_transaction_gives_its_lock_back(postgres_url: str, scope: Scope, key: str | None) -> None:
+    """A writer that stops in the middle is cut off by the server, and others go on. Without a key it decides right
+    after the statements that take the lock, which travelled together."""
     with opened(with_options(postgres_url, idle_in_transaction_session_timeout=300)) as store:
         calls: list[Entry | None] = []
 
@@ -276,7 +278,7 @@ def test_a_stopped_transaction_gives_its_lock_back(postgres_url: str, scope: Sco
                     time.sleep(0.02)
             return Draft("slow")
 
-        assert store.entries.edit(scope, NOTE, "k", slow, stamp(session="")).seq == 1
+        assert store.entries.edit(scope, NOTE, key, slow, stamp(session="")).seq == 1
         assert len(calls) == 2
 
 

@@ -33,7 +33,6 @@ from limpet.stores.postgres.replica import (
     REFUSED,
     REPLICA,
     SCHEMA_DIFFERS,
-    UNMARKED,
     UNPROTECTED,
 )
 from limpet.stores.postgres.schema import SCHEMA
@@ -42,7 +41,6 @@ from limpet.wiring import choose_store
 from own_postgres import Pair, pair
 from postgres import PORT
 from profiles import fewer_examples
-from spread import Spread
 
 pytestmark = [pytest.mark.one_server, pytest.mark.timeout(300)]
 
@@ -455,15 +453,6 @@ def test_of_several_replicas_one_that_is_there_answers(servers: Pair) -> None:
         until_replica(store, scope)
         assert found(store).ok
     finally:
-        store.close()
-
-
-def test_rows_on_other_servers_have_no_mark(spread_servers: Spread) -> None:
-    with spread_servers.database() as url:
-        store = PostgresStore(url, url)
-        put(store, MINE, "k", "an osprey")
-        assert SEARCHES["matching"](store, MINE) == ["k"]
-        assert set(store.searches()) == {UNMARKED}
         store.close()
 
 

@@ -370,7 +370,7 @@ def test_the_command_serves_and_opens_a_browser(tmp_path: Path) -> None:
             while not opened.exists() or not opened.read_text(encoding="utf-8"):
                 time.sleep(0.05)
             assert opened.read_text(encoding="utf-8") == address
-            with httpx2.Client(headers=HTML) as client:
+            with httpx2.Client(headers=HTML, timeout=60) as client:
                 assert client.get(address).status_code == 200
         finally:
             process.terminate()

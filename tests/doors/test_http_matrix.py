@@ -271,7 +271,7 @@ UNKNOWN = [
 
 def test_what_is_not_in_the_table_cannot_be_reached(store_url: str, tmp_path: Path) -> None:
     admin = stored(store_url, "admin").secret
-    with team_server(store_url, tmp_path) as url, httpx2.Client(base_url=url) as http:
+    with team_server(store_url, tmp_path) as url, httpx2.Client(base_url=url, timeout=60) as http:
         caller = Caller(http, admin)
         for path in UNKNOWN:
             answer = caller.send("POST", path, {})

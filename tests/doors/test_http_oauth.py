@@ -230,7 +230,7 @@ def test_a_client_finds_its_way_to_the_provider(issuer: Issuer, tmp_path: Path) 
         challenge = nobody.tool("list_notes").headers["www-authenticate"]
         address = f"{url}/.well-known/oauth-protected-resource/mcp"
         assert f'resource_metadata="{address}"' in challenge
-        known = httpx2.get(address).json()
+        known = httpx2.get(address, timeout=60).json()
         assert known["resource"] == f"{url}/mcp"
         assert known["authorization_servers"] == [issuer.url]
         assert known["scopes_supported"] == ["limpet:read", "limpet:write", "limpet:admin"]

@@ -69,7 +69,9 @@ def connected(folder: Path, monkeypatch: pytest.MonkeyPatch, *, stateless: bool 
             "Content-Type": "application/json",
         }
         try:
-            with httpx2.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", headers=headers) as http:
+            with httpx2.Client(
+                base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", headers=headers, timeout=60
+            ) as http:
                 yield Line(http, ways)
         finally:
             ours.should_exit = True

@@ -66,10 +66,10 @@ def call(url: str, tool: str, arguments: Reply, **headers: str) -> Reply:
 
 def test_health_says_ok_and_nothing_else(url: str) -> None:
     address = url.removesuffix("/mcp") + "/health"
-    answer = httpx2.get(address)
+    answer = httpx2.get(address, timeout=60)
     assert (answer.status_code, answer.content) == (200, b'{"status":"ok"}')
     assert answer.headers.keys() <= {"date", "content-length", "content-type"}
-    assert httpx2.post(address, content=b"{}").status_code in (400, 405)
+    assert httpx2.post(address, content=b"{}", timeout=60).status_code in (400, 405)
 
 
 BAD_TOKENS = [
@@ -93,7 +93,7 @@ def test_nothing_but_health_answers_without_the_token(url: str, path: str, heade
     body, routing = modern("tools/list")
     for answer in (
         post(address, body, headers | routing),
-        httpx2.get(address, headers=headers),
+        httpx2.get(address, headers=headers, timeout=60),
         httpx2.delete(address, headers=headers),
         httpx2.request("OPTIONS", address, headers=headers),
     ):
@@ -111,7 +111,7 @@ def test_a_token_outside_of_ascii_is_refused(url: str) -> None:
     body, routing = modern("tools/list")
     data = json.dumps(body).encode()
     headers = [(name.encode(), value.encode()) for name, value in (PLAIN | routing).items()]
-    answer = httpx2.post(url, content=data, headers=[*headers, (b"Authorization", b"Bearer \xc3\xa9\xff")])
+    answer = httpx2.post(url, content=data, headers=[*headers, (b"Authorization", b"Bearer \xc3\xa9\xff")], timeout=60)
     assert answer.status_code == 401
 
 
@@ -133,7 +133,7 @@ def test_a_foreign_origin_is_refused_even_with_the_token(url: str, path: str, or
     address = url.removesuffix("/mcp") + path
     for answer in (
         post(address, body, AUTHORIZED | routing | {"Origin": origin}),
-        httpx2.get(address, headers=AUTHORIZED | {"Origin": origin}),
+        httpx2.get(address, headers=AUTHORIZED | {"Origin": origin}, timeout=60),
         httpx2.request("OPTIONS", address, headers={"Origin": origin, "Access-Control-Request-Method": "POST"}),
     ):
         assert answer.status_code == 403
@@ -149,7 +149,7 @@ def test_a_foreign_host_is_refused_even_with_the_token(url: str, path: str, host
     address = url.removesuffix("/mcp") + path
     for answer in (
         post(address, body, AUTHORIZED | routing | {"Host": host}),
-        httpx2.get(address, headers=AUTHORIZED | {"Host": host}),
+        httpx2.get(address, headers=AUTHORIZED | {"Host": host}, timeout=60),
     ):
         assert answer.status_code in (400, 421)
 

@@ -130,7 +130,7 @@ def test_mcp_works_whichever_worker_answers(store_url: str, tmp_path: Path, mode
         # Every request over a connection of its own, so that each may reach another worker.
         one_each = httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_keepalive_connections=0))
         async with (
-            httpx2.AsyncClient(headers=headers, transport=one_each) as http,
+            httpx2.AsyncClient(headers=headers, transport=one_each, timeout=60) as http,
             Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
         ):
             for at in range(8):

@@ -95,6 +95,11 @@ def killed(store: str, delay: float) -> None:
     assert (process.returncode, err) == (-signal.SIGKILL, b"")
 
 
+def was_compacted(store: str) -> bool:
+    with limpet.open(store, project="demo", session="killed") as hold:
+        return any(event.operation == "compact" for event in hold.history(kind=FOLD, limit=1_000))
+
+
 @pytest.mark.parametrize("kills", [12, pytest.param(150, marks=pytest.mark.slow)])
 def test_a_kill_leaves_the_old_window_or_the_new_one(tmp_path: Path, kills: int) -> None:
     """The worker compacts without end. Whenever it dies, a new process finds a window that is whole."""
@@ -120,4 +125,7 @@ def test_a_kill_leaves_the_old_window_or_the_new_one(tmp_path: Path, kills: int)
                 assert len(window.messages()) == total
     with limpet.open(store, project="demo", session="killed") as hold:
         assert all(finding.ok for finding in hold.check())
-        assert any(event.operation == "compact" for event in hold.history(kind=FOLD, limit=1_000))
+    for seconds in (0, 1, 10, 60):  # on a slow machine a worker needs longer to come to its first compaction
+        if not was_compacted(store):
+            killed(store, seconds)
+    assert was_compacted(store)

@@ -39,7 +39,7 @@ _BATCHES = "2025-03-26"
 
 _OTHER, _CALL, _WRITE = range(3)  # messages: a call is of a tool that reads
 _PROGRESS_SECONDS = 1  # between two notes that a call is still at work
-_PATIENCE_SECONDS = 0.1  # for a write, before the next line is read; usually it takes milliseconds
+_PATIENCE_SECONDS = 1.0  # for a write, before the next line is read; slow machines need more than milliseconds
 
 
 class _Stop(BaseException):

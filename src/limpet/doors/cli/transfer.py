@@ -192,6 +192,21 @@ def restore(cli: Invocation, file: str) -> None:
     cli.answer(reply, lambda screen: screen.line(f"{place} is as it was: {counts}"))
 
 
+def distribute(cli: Invocation, *, dry_run: bool) -> None:
+    planned = cli.hold.store.distribute(dry_run=dry_run)
+    place, servers = shown_place(cli.settings.store), ", ".join(planned.servers)
+
+    def draw(screen: Screen) -> None:
+        if not planned.tables:
+            screen.line(f"{place} is distributed already: {planned.done} tables, by tenant, over {servers}")
+            return
+        screen.table(("table", "rows"), [(name, f"{count:,}") for name, count in planned.tables])
+        what = "would be distributed" if dry_run else "are distributed"
+        screen.line(f"{len(planned.tables)} tables of {place} {what} by tenant, over {servers}")
+
+    cli.answer({"store": place, "dry_run": dry_run, **planned._asdict(), "tables": dict(planned.tables)}, draw)
+
+
 @contextmanager
 def _rows(verb: str) -> Iterator[Callable[[int], None]]:
     progress = Progress()

@@ -10,7 +10,7 @@ from limpet.model import Entry, Scope
 from limpet.store import Finding, Progress, Restored
 from limpet.stores.postgres.connections import EXPORT_IDLE_SECONDS, PostgresDatabase, Proof
 from limpet.stores.postgres.schema import Con
-from limpet.stores.postgres.tenants import FILTERED, LOCALLY, SIGN, UNFILTERED
+from limpet.stores.postgres.tenants import FILTERED, UNFILTERED, set_tenant
 from limpet.stores.postgres.write import Writer
 from limpet.stores.shared.backup import Source, Table, copy_rows, remove_file
 from limpet.stores.shared.sql import Row
@@ -21,7 +21,6 @@ FETCH = 200  # rows per round trip
 # No project may be created during a restore; readers are not blocked. The number is "Restored".
 LOCK_PROJECTS = "LOCK TABLE projects IN SHARE ROW EXCLUSIVE MODE"
 WAIT_FOR_RESTORE = f"SELECT pg_advisory_xact_lock({0x526573746F726564})"
-TENANT = LOCALLY.format("tenant", f"'{SIGN}' || %s")  # the tenant of a transaction
 ANY_PROJECT = "SELECT 1 FROM projects LIMIT 1"
 
 
@@ -57,7 +56,7 @@ def restore(db: PostgresDatabase, source: str, progress: Progress) -> Restored:
             restored = copy_rows(rows, target, db.place, progress)
             # The server analyses new rows a minute later by itself; until then its query plans would be slow.
             con.execute("ANALYZE entries, entry_tags, tallies, events, outputs")
-            proof = ((WAIT_FOR_RESTORE, ()), (TENANT, (target.tenant,)), (ANY_PROJECT, ()))
+            proof = ((WAIT_FOR_RESTORE, ()), (set_tenant(target.tenant or ""), ()), (ANY_PROJECT, ()))
             return restored, proof if restored.projects else ()
 
         # The rows cannot be read twice.
@@ -92,15 +91,17 @@ class PostgresTarget:
                 cursor.executemany(sql, list(some))
 
     def add_entries(self, batch: list[tuple[Row, Entry | None]]) -> None:
-        with self._con.pipeline():
-            for row, entry in batch:
+        for scope, some in groupby(batch, key=lambda pair: Scope(*pair[0][:2])):
+            entries = []
+            for row, entry in some:
                 if entry is None:
                     raise errors.backup_damaged("the backup", f"{row[2]} {row[3]!r}")
-                self._set_tenant(row[0])
-                Writer(self._con, Scope(*row[:2]), 0, 0).put(entry)
+                entries.append(entry)
+            self._set_tenant(scope.tenant)
+            Writer(self._con, scope, 0, 0).put(entries)
 
     def _set_tenant(self, tenant: str) -> None:
         """Rows are written as their own tenant, because of row-level security."""
         if tenant != self.tenant:
-            self._con.execute(TENANT, (tenant,))
+            self._con.execute(set_tenant(tenant), prepare=False)
             self.tenant = tenant

@@ -16,11 +16,10 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import quote
-from weakref import WeakKeyDictionary
 
 import psycopg
 import psycopg_pool
@@ -28,12 +27,21 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from limpet import errors, limits
 from limpet.record import NamedTuple
+from limpet.stores.postgres import distribute
 from limpet.stores.postgres.schema import NEWEST, Con, prepare, refuse_newer
-from limpet.stores.postgres.tenants import SET_TENANT, UNFILTERED, VIEW, begin
+from limpet.stores.postgres.tenants import (
+    READ,
+    UNFILTERED,
+    VIEW,
+    Row,
+    Statement,
+    begin,
+    send,
+    set_tenant,
+    together,
+)
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
-Statement = tuple[str, Row]
 Proof = tuple[Statement, ...]  # committed if each of these returns a row; the first locks the project, if any
 SAME_PROJECT = "INSERT INTO projects (tenant, project, seq, clock) VALUES (%s, %s, 0, -1) ON CONFLICT DO NOTHING"
 Work = Callable[[Con, list[Row]], tuple[T, Proof]]  # given the rows of `first`; no proof: nothing to commit
@@ -81,13 +89,14 @@ class PostgresDatabase:
         self._opening = threading.Lock()
         self._pid = os.getpid()
         self._closed = False
+        self._distributed: bool | None = None  # looked up when somebody asks
         self._next_look = 0.0  # at the schema's version, of time.monotonic()
-        self._tenants: WeakKeyDictionary[Con, str] = (
-            WeakKeyDictionary()
-        )  # the tenant a connection is set to between calls
         con = self._connect()
         try:
-            prepare(con, self.place)
+            # The process that the client is told of is not the one that answers: there is a pooler between.
+            self._pooled = con.execute("SELECT pg_backend_pid()").fetchall() != [(con.info.backend_pid,)]
+            if prepare(con, self.place):
+                distribute.follow(con, self.place)
         except psycopg.Error as problem:
             raise self.translate(problem, lost=con.closed) from problem
         finally:
@@ -114,7 +123,8 @@ class PostgresDatabase:
                 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
                 self._pool = psycopg_pool.ConnectionPool(
                     self._address.conninfo,
-                    kwargs={"autocommit": True},
+                    # A pooler gives each transaction another connection, which does not know what was prepared.
+                    kwargs={"autocommit": True, "prepare_threshold": None if self._pooled else 5},
                     min_size=0,
                     max_size=POOL_MAX,
                     reconnect_timeout=0,
@@ -166,30 +176,17 @@ class PostgresDatabase:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def rows(self, tenant: str, sql: str, values: tuple[Any, ...]) -> list[Row]:
-        """All rows of one read."""
+    def rows(self, tenant: str, sql: str, values: tuple[Any, ...], *, binary: bool = False) -> list[Row]:
+        """All rows of one read, in one round trip."""
 
         def work(con: Con) -> list[Row]:
-            if self._tenants.get(con) == tenant:
-                return con.execute(sql, values).fetchall()
-            with con.pipeline():  # both travel together, and take effect together
-                con.execute(SET_TENANT, (tenant,))
-                cursor = con.execute(sql, values)
-            self._tenants[con] = tenant
+            with together(con) as pipeline:
+                send(pipeline, READ, set_tenant(tenant))
+                cursor = con.execute(sql, values, binary=binary)
+                send(pipeline, "COMMIT")
             return cursor.fetchall()
 
         return self._read(work)
-
-    def reads(self, tenant: str, work: Callable[[Con], T]) -> T:
-        """Several reads for one tenant, each of which sees its own moment. Saves the transaction of a `snapshot`."""
-
-        def for_tenant(con: Con) -> T:
-            if self._tenants.get(con) != tenant:
-                con.execute(SET_TENANT, (tenant,))
-                self._tenants[con] = tenant
-            return work(con)
-
-        return self._read(for_tenant)
 
     def snapshot(self, tenant: str, work: Callable[[Con], T]) -> T:
         """Several reads that see the same moment of one tenant."""
@@ -208,7 +205,8 @@ class PostgresDatabase:
         def unfiltered(con: Con) -> T:
             usual, con.prepare_threshold = con.prepare_threshold, None
             try:
-                con.execute(f"{VIEW}; {UNFILTERED}")
+                con.execute(VIEW)
+                con.execute(UNFILTERED)
                 result = work(con)
                 con.execute("COMMIT")
             finally:
@@ -240,6 +238,12 @@ class PostgresDatabase:
             refuse_newer(self.place, con.execute(f"SELECT {NEWEST}").fetchall()[0][0])
             self._next_look = time.monotonic() + SCHEMA_SECONDS
 
+    def is_distributed(self) -> bool:
+        """Whether rows are on other servers."""
+        if self._distributed is None:
+            self._distributed = self._read(distribute.is_distributed)
+        return self._distributed
+
     def stream(self, sql: str, values: tuple[Any, ...], con: Con) -> Iterator[tuple[Any, ...]]:
         """Rows that are fetched a few hundred at a time. `con` must be in a transaction."""
         with con.cursor(name="limpet_stream") as cursor:
@@ -249,11 +253,11 @@ class PostgresDatabase:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def write(self, tenant: str, work: Work[T], *, first: Statement = ("", ()), repeatable: bool = True) -> T:
+    def write(self, tenant: str, work: Work[T], *, first: Sequence[Statement] = (), repeatable: bool = True) -> T:
         """Run `work` in a transaction of one tenant and return when it is on disk.
 
         It may run more than once, unless it is not `repeatable`; then it is run again only if it had not begun. The
-        statement `first` travels with the one that begins the transaction.
+        statements `first` travel with the one that begins the transaction.
         """
         retries = _Retries(self)
         while True:
@@ -264,11 +268,11 @@ class PostgresDatabase:
             except psycopg.Error as problem:
                 raise self.translate(problem) from problem
 
-    def _transact(self, tenant: str, work: Work[T], first: Statement) -> T:
+    def _transact(self, tenant: str, work: Work[T], first: Sequence[Statement]) -> T:
         begun = False
         with self.connection() as con:
             try:
-                answer = begin(con, self.place, "BEGIN", tenant, *first)
+                answer = begin(con, self.place, "BEGIN", tenant, first)
                 begun = True
                 result, proof = work(con, answer)
                 if not proof:
@@ -301,7 +305,8 @@ class PostgresDatabase:
                 # The change may have created the project. An uncommitted row cannot be locked, but inserting the same
                 # one waits until it is committed or rolled back.
                 con.execute(SAME_PROJECT, scope)
-            committed = all(con.execute(sql, values).fetchall() for sql, values in proof)
+            answers = [con.execute(sql, values) for sql, values in proof]
+            committed = all(answer.description is None or answer.fetchall() for answer in answers)
             con.execute("ROLLBACK")
             return committed
 
@@ -393,6 +398,7 @@ def read_address(
     info["client_encoding"] = "UTF8"
     defaults = {
         "synchronous_commit": "on",
+        "citus.propagate_set_commands": "local",  # a transaction's tenant, where Citus is; elsewhere it means nothing
         "lock_timeout": f"{lock * 1_000:.0f}",
         "statement_timeout": f"{statement * 1_000}",
         "idle_in_transaction_session_timeout": f"{IDLE_SECONDS * 1_000}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import psycopg
@@ -37,15 +38,24 @@ from limpet.stores.postgres.connections import EXPORT_IDLE_SECONDS, PostgresData
 from limpet.stores.postgres.outputs import PostgresSql
 from limpet.stores.postgres.replica import ReplicaReads
 from limpet.stores.postgres.schema import TAKE_PROJECT, Con
-from limpet.stores.postgres.tenants import VIEW, begin
-from limpet.stores.postgres.write import LAST_VERSION, LOCK, NEW_EVENT, ONE, TALLY, Tallies, Writer
+from limpet.stores.postgres.tenants import VIEW, begin, together
+from limpet.stores.postgres.write import (
+    EVENT_ROW,
+    LAST_VERSION,
+    LOCK,
+    NEW_EVENTS,
+    ONE,
+    ROWS,
+    TALLY,
+    Tallies,
+    Writer,
+    insert,
+)
 from limpet.stores.shared import retries, rows
 from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.rows import E_FIELDS, FIELDS
 from limpet.stores.shared.sql import Row
 from limpet.text import words
-
-LOAD_BATCH = 200  # rows of a load that are sent before waiting for the server
 
 # The statements of this module are built from constants; every value is a parameter.
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE {ONE}"  # noqa: S608
@@ -123,7 +133,7 @@ class PostgresEntries:
         return rows.to_entry(self._place, scope, row)
 
     def list(self, scope: Scope, query: Listing) -> Page:
-        return self._db.reads(scope.tenant, lambda con: search.listed(con, self._place, scope, query))
+        return self._db.snapshot(scope.tenant, lambda con: search.listed(con, self._place, scope, query))
 
     def earlier(
         self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50, now: int = 0
@@ -150,7 +160,7 @@ class PostgresEntries:
         )
 
     def tags(self, scope: Scope, kind: str, session: str, now: int = 0) -> tuple[TagCount, ...]:
-        return self._db.reads(scope.tenant, lambda con: _tags(con, scope, kind, session, now))
+        return self._db.snapshot(scope.tenant, lambda con: _tags(con, scope, kind, session, now))
 
     def tally(self, scope: Scope, kind: str, session: str, now: int = 0) -> Tally:
         def work(con: Con) -> Tally:
@@ -159,7 +169,7 @@ class PostgresEntries:
             expired = now and con.execute(ANY_EXPIRED, (*scope, kind, now)).fetchall()
             return rows.tally_of(tally.total, _tags(con, scope, kind, session, now)) if expired else tally
 
-        return self._db.reads(scope.tenant, work)
+        return self._db.snapshot(scope.tenant, work)
 
     def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
         conditions = rows.event_conditions(scope, query, "%s")
@@ -188,7 +198,7 @@ class PostgresEntries:
             work = partial(self._add, scope=scope, kind=kind, decide=decide, stamp=stamp)
         else:
             work = partial(self._edit, scope=scope, name=(kind, key), decide=decide, stamp=stamp)
-        return self._db.write(scope.tenant, work, first=(LOCK, scope))
+        return self._db.write(scope.tenant, work, first=[(LOCK, scope)])
 
     def edit_all(
         self,
@@ -284,10 +294,10 @@ class PostgresEntries:
                 raise errors.appended_before(kind, duplicates[0])
             writer.clock = max(writer.clock, stamp.now)
             added = tuple(rows.next_entry(kind, key, None, draft, stamp, writer.clock, 1) for key, draft in drafts)
-            with con.pipeline():
-                for entry in added:
-                    writer.put(entry)
-                    tallies.add(entry)
+            writer.put(added)
+            for entry in added:
+                tallies.add(entry)
+            with together(con):
                 tallies.write(con, scope)
                 writer.finish()
             last = rows.to_row(scope, added[-1])
@@ -344,18 +354,19 @@ class PostgresEntries:
             raise errors.project_not_empty(scope.project)
         writer, tallies = Writer(con, scope, 0, 0), Tallies()
         count = 0
-        with con.pipeline() as pipeline:
-            for count, entry in enumerate(sorted(entries, key=lambda entry: entry.created_at), 1):
-                writer.put(entry)
+        in_order = iter(sorted(entries, key=lambda entry: entry.created_at))
+        while batch := list(islice(in_order, ROWS)):
+            writer.put(batch)
+            count += len(batch)
+            for entry in batch:
                 tallies.add(entry)
                 writer.clock = max(writer.clock, entry.updated_at)
-                if count % LOAD_BATCH == 0:
-                    pipeline.sync()
-            for number, record in enumerate(records, 1):
-                con.execute(NEW_EVENT, rows.event_row(scope, record))
-                writer.seq, writer.clock = max(writer.seq, record["seq"]), max(writer.clock, record["at"])
-                if number % LOAD_BATCH == 0:
-                    pipeline.sync()
+        changes = iter(records)
+        while some := list(islice(changes, ROWS)):
+            insert(con, NEW_EVENTS, EVENT_ROW, [rows.event_row(scope, record) for record in some])
+            writer.seq = max(writer.seq, *(record["seq"] for record in some))
+            writer.clock = max(writer.clock, *(record["at"] for record in some))
+        with together(con):
             tallies.write(con, scope)
             writer.finish()
         loaded = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s AND seq = %s AND clock = %s"

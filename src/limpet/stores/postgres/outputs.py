@@ -13,7 +13,7 @@ from limpet.stores.postgres.candidates import PIECES, tsvector, word_positions
 from limpet.stores.postgres.connections import PostgresDatabase
 from limpet.stores.postgres.replica import ReplicaReads
 from limpet.stores.postgres.schema import TAKE_PROJECT, Con
-from limpet.stores.postgres.tenants import numbers
+from limpet.stores.postgres.tenants import Statement, numbers
 from limpet.stores.shared.candidates import PIECE_DOCUMENT, collect, to_piece_document
 from limpet.stores.shared.chunks import Piece
 from limpet.stores.shared.outputs import NEW_PROJECT, ONE, SqlOutputs
@@ -71,7 +71,7 @@ class PostgresTransactions:
         self.place = db.place
 
     def rows(self, tenant: str, sql: str, values: Sequence[object]) -> list[Row]:
-        return self._db.reads(tenant, lambda con: PostgresSql(con).rows(sql, values))
+        return self._db.rows(tenant, placeholders(sql), tuple(values), binary=True)
 
     def replica_rows(self, scope: Scope, sql: str, values: Sequence[object]) -> list[Row]:
         return self._replica.reads(scope, lambda con: PostgresSql(con).rows(sql, values))
@@ -94,7 +94,7 @@ class PostgresTransactions:
             result, proof = work(PostgresSql(con))
             return result, ((LOCK, scope), (placeholders(proof[0]), proof[1])) if proof else ()
 
-        first = ("", ()) if patient else (f"{IMPATIENT}; SELECT 1", ())
+        first: list[Statement] = [] if patient else [(IMPATIENT, ())]
         return self._db.write(scope.tenant, locked, first=first, repeatable=repeatable)
 
     def write_soon(
@@ -105,8 +105,8 @@ class PostgresTransactions:
             return work(PostgresSql(con)), (("SELECT 1", ()),)
 
         # The lock puts the numbers of vectors in the order in which they become visible.
-        before = UNSYNCED if patient else f"{UNSYNCED}; {IMPATIENT}"
-        first = (f"{before}; {TAKE_PROJECT}", tuple(scope)) if alone else (f"{before}; SELECT 1", ())
+        first: list[Statement] = [(UNSYNCED, ()), *([] if patient else [(IMPATIENT, ())])]
+        first += [(TAKE_PROJECT, tuple(scope))] if alone else []
         return self._db.write(scope.tenant, unsynced, first=first)
 
 

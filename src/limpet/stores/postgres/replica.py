@@ -30,7 +30,7 @@ from limpet.model import Scope
 from limpet.store import Finding
 from limpet.stores.postgres.connections import CONFLICTS, POOL_MAX, PostgresDatabase, after_fork, lost, read_address
 from limpet.stores.postgres.schema import SCHEMA, Con
-from limpet.stores.postgres.tenants import BYPASSES, VIEW, begin
+from limpet.stores.postgres.tenants import BYPASSES, VIEW, begin, together
 
 T = TypeVar("T")
 SETTING = "store_replica"
@@ -51,7 +51,6 @@ MARK = (
     "SELECT xmin::text, ctid::text, seq, clock, row_security_active('projects') FROM projects "
     "WHERE tenant = %s AND project = %s"
 )
-NO_MARK = ("0",)  # a row on another server has no transaction here
 # Always one row: a replica may have the table already, and its row not yet.
 STANDING = "SELECT pg_is_in_recovery(), (SELECT max(version) FROM limpet_schema)"
 WRITTEN = "SELECT pg_current_wal_lsn()::text"
@@ -114,7 +113,7 @@ class Replica:
         mark = self._mark(scope)
         with self._connection() as con, _ended_in_time(con):
             begin(con, self.place, VIEW, scope.tenant)
-            with con.pipeline():
+            with together(con):
                 state = con.execute(STANDING)
                 own_mark = con.execute(MARK, scope)
             if why := _why_not(state.fetchall(), own_mark.fetchall(), mark):
@@ -127,14 +126,9 @@ class Replica:
             return result
 
     def _mark(self, scope: Scope) -> Rows:
-        try:
-            mark = self._primary.rows(scope.tenant, MARK, tuple(scope))
-        except errors.StoreDamaged:  # the engine has no such columns
-            mark = [NO_MARK]
-        if mark and mark[0][0] == NO_MARK[0]:
-            self._rest()  # that stays so
+        if self._primary.is_distributed():  # its rows are on other servers
             raise Elsewhere(UNMARKED)
-        return mark
+        return self._primary.rows(scope.tenant, MARK, tuple(scope))
 
     # --- connections --------------------------------------------------------------------------------------------------
 
@@ -280,7 +274,7 @@ class ReplicaReads:
         with suppress(Elsewhere):
             if self._replica is not None:
                 return self._replica.snapshot(scope, work)
-        return self._primary.reads(scope.tenant, work)
+        return self._primary.snapshot(scope.tenant, work)
 
     def rows(self, scope: Scope, sql: str, values: tuple[Any, ...], convert: Callable[[Rows], T]) -> T:
         """All rows of one read, converted: damage that a conversion finds on a replica is read from the primary."""

@@ -7,6 +7,8 @@ database of a later Limpet, or with tables of another program, is left untouched
 from __future__ import annotations
 
 import os
+import re
+from itertools import pairwise
 from typing import Any
 
 import psycopg
@@ -26,18 +28,13 @@ TABLES = (
 # The lock of a project, for changes that leave its row as it is. The row is written all the same: on a server where a
 # transaction sees one moment, a waiting transaction would otherwise continue with data from before the wait.
 TAKE_PROJECT = "UPDATE projects SET clock = clock WHERE tenant = %s AND project = %s RETURNING 1"
-# Whether tables have rows on other servers, where docs/spread.sql puts them.
-SPREAD = (
-    "SELECT EXISTS (SELECT FROM pg_inherits i JOIN pg_class part ON part.oid = i.inhrelid AND part.relkind = 'f' "
-    "JOIN pg_class c ON c.oid = i.inhparent AND c.relnamespace = current_schema()::regnamespace "
-    "WHERE c.relname = ANY(%s))"
-)
 NEWEST = "(SELECT max(version) FROM limpet_schema)"
 LOCK_NUMBER = 0x4C696D706574  # "Limpet": the name of our advisory lock, as a number
 
 
-def prepare(con: Con, place: str) -> None:
-    """Make sure that the tables exist in the current version: usually one read. `con` is in autocommit mode."""
+def prepare(con: Con, place: str) -> bool:
+    """Make sure that the tables exist in the current version: usually one read. `con` is in autocommit mode. True if
+    there was something to do."""
     try:
         version = _version(con, place)
     except psycopg.errors.UndefinedTable:
@@ -45,6 +42,7 @@ def prepare(con: Con, place: str) -> None:
     if version < SCHEMA:
         with con.transaction():
             _migrate(con, place)
+    return version < SCHEMA
 
 
 def _version(con: Con, place: str) -> int:
@@ -72,12 +70,10 @@ def _migrate(con: Con, place: str) -> None:
     version = _version(con, place) if exists == (True,) else _nothing_of_others(con, place)
     if version == SCHEMA:
         return
-    if con.execute(SPREAD, (list(TABLES),)).fetchone() == (True,):
-        # A migration would change the tables here, and not the rows on other servers.
-        raise errors.store_spread(place, version, SCHEMA)
     for number in range(version + 1, SCHEMA + 1):
         try:
-            con.execute(migration(number))
+            for statement in statements(migration(number)):
+                con.execute(statement, prepare=False)
         except psycopg.errors.DuplicateTable as problem:  # created by another program
             raise errors.not_a_store(place, f"{problem.diag.message_primary}, made by another program") from problem
     con.execute("DELETE FROM limpet_schema")
@@ -97,6 +93,14 @@ def _nothing_of_others(con: Con, place: str) -> int:
     if taken:
         raise errors.not_a_store(place, f"it has a table {taken[0][0]} of another program")
     return 0
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a migration. Citus hands some on to its servers, and would hand on all of one message."""
+    lines = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+    ends = re.compile(r"\$\$.*?\$\$|;$", re.DOTALL | re.MULTILINE)
+    marks = [0, *(end.end() for end in ends.finditer(lines) if end[0] == ";"), len(lines)]
+    return [part for start, end in pairwise(marks) if (part := lines[start:end].strip())]
 
 
 def migration(number: int) -> str:

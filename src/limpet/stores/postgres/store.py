@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from limpet.model import Entry, Scope
-from limpet.store import Finding, Incoming, Progress, Restored, Usage, no_progress
-from limpet.stores.postgres import backup
+from limpet.store import Distribution, Finding, Incoming, Progress, Restored, Usage, no_progress
+from limpet.stores.postgres import backup, distribute
 from limpet.stores.postgres.connections import PostgresDatabase, Proof
 from limpet.stores.postgres.entries import PostgresEntries
 from limpet.stores.postgres.outputs import PostgresOutputs, PostgresSql, PostgresTransactions
@@ -77,10 +77,23 @@ class PostgresStore:
     def check(self) -> tuple[Finding, ...]:
         def work(con: Con) -> tuple[Finding, ...]:
             entries = self.entries.check(con)
-            return (_engine(con), separation(con, TABLES), *entries, self.outputs.check(PostgresSql(con)))
+            return (
+                _engine(con),
+                separation(con, TABLES),
+                *distribute.check(con),
+                *entries,
+                self.outputs.check(PostgresSql(con)),
+            )
 
         findings = self._db.snapshot_of_all(work)
         return findings if self._replica is None else (*findings, self._replica.check())
+
+    def distribute(self, *, dry_run: bool = False) -> Distribution:
+        def work(con: Con, _: object) -> tuple[Distribution, Proof]:
+            planned = distribute.distribute(con, self.place, dry_run=dry_run)
+            return planned, () if dry_run else (("SELECT 1", ()),)
+
+        return self._db.write("", work)
 
     def obstacles(self) -> tuple[Finding, ...]:
         return ()  # the server reports them when something is written

@@ -1,19 +1,19 @@
 """Changes of entries in PostgreSQL: the rows that one change touches, in the transaction that holds the project's lock.
 
 Because of that lock, what was read before is still true. So the writer knows whether a row is new, and inserts or
-updates it. It does not use ON CONFLICT DO UPDATE: that needs a unique index over all rows of a table, which a table
-that is spread over several servers does not have. Where it is not known, existing rows are updated and the rest
-inserted.
+updates it.
 
-One change is one statement, whose parts (WITH) do not see each other's rows: each part changes rows of its own and
-reads none that another part changes, because on other servers it would see the change. The tally after the change is
-computed in the last part, from the table and the steps. A statement costs both sides as much as the rows it changes.
+The statements of a change travel together, in one round trip. Each of them changes rows of one table, and inserts by
+VALUES that say the tenant: an engine that spreads tenants over servers (Citus) sends such a statement to one of them,
+and hands on no rows from one part of a statement to another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from psycopg import Cursor
 
 from limpet.model import EMPTY, SESSION, Draft, Entry, Scope, Stamp, Tally
 from limpet.redaction.entries import refuse_secret_session
@@ -21,6 +21,7 @@ from limpet.store import Delete, to_json
 from limpet.stores.postgres.candidates import tsvector
 from limpet.stores.postgres.connections import Proof
 from limpet.stores.postgres.schema import Con
+from limpet.stores.postgres.tenants import together
 from limpet.stores.shared import rows
 from limpet.stores.shared.rows import FIELDS, indexed_text, next_entry
 from limpet.stores.shared.sql import Row
@@ -30,9 +31,12 @@ from limpet.text import words
 ONE = "tenant = %s AND project = %s AND kind = %s AND key = %s"
 LAST_VERSION = f"SELECT coalesce(max(version), 0) FROM events WHERE {ONE}"  # noqa: S608
 LOCK = "SELECT seq, clock FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
-NEW_EVENT = f"INSERT INTO events VALUES ({', '.join(['%s'] * 12)})"  # noqa: S608
+NEW_EVENTS, EVENT_ROW = "INSERT INTO events VALUES {}", f"({', '.join(['%s'] * 12)})"
 
-# The parts of a change. Their values are named: most are columns of an entry, which several parts use.
+Statement = tuple[str, Mapping[str, Any] | Sequence[Any]]
+ROWS = 100  # inserted by one statement
+
+# The statements of a change. Their values are named: most are columns of an entry, which several of them use.
 THIS = "tenant = %(tenant)s AND project = %(project)s AND kind = %(kind)s AND key = %(key)s"
 COLUMNS = ("tenant", "project", *FIELDS.split(", "), "folded", "expires_at", "replaced")
 NEW_ENTRY = (
@@ -43,47 +47,30 @@ REPLACE_ENTRY = (
     f"UPDATE entries SET {', '.join(f'{name} = %({name})s' for name in COLUMNS[4:])}, "  # noqa: S608
     f"terms = CAST(%(terms)s AS tsvector) WHERE {THIS}"
 )
+ROW = f"({'%s, ' * len(COLUMNS)}CAST(%s AS tsvector))"
+NEW_ENTRIES = f"INSERT INTO entries ({', '.join(COLUMNS)}, terms) VALUES {{}} RETURNING kind, key, doc"  # noqa: S608
+TAG = "(%s, %s, %s, %s, %s)"
 DELETE_ENTRY = f"DELETE FROM entries WHERE {THIS}"  # noqa: S608
-NEW_TAGS = (
-    "INSERT INTO entry_tags SELECT %(tenant)s, %(project)s, %(kind)s, tag, %(key)s "
-    "FROM unnest(%(new_tags)s::text[]) AS tag"
-)
+NEW_TAGS = "INSERT INTO entry_tags (tenant, project, kind, key, tag) VALUES {}"
 OLD_TAGS = f"DELETE FROM entry_tags WHERE {THIS} AND tag = ANY(%(old_tags)s)"  # noqa: S608
 INSERT_EVENT = (
     "INSERT INTO events VALUES (%(tenant)s, %(project)s, %(seq)s, %(clock)s, %(by)s, %(operation)s, %(in_session)s, "
     "%(kind)s, %(key)s, %(event_version)s, %(detail)s, %(before)s)"
 )
 THIS_TEXT = "tenant = %(tenant)s AND project = %(project)s AND doc = %(doc)s"
-OLD_VECTOR = f"old_vector AS (DELETE FROM vectors WHERE {THIS_TEXT})"  # noqa: S608
-NOT_WAITING = f"not_waiting AS (DELETE FROM vectors_waiting WHERE {THIS_TEXT})"  # noqa: S608
-WAITING = "INSERT INTO vectors_waiting SELECT tenant, project, doc FROM changed ON CONFLICT DO NOTHING"
+OLD_VECTOR = f"DELETE FROM vectors WHERE {THIS_TEXT}"  # noqa: S608
+NOT_WAITING = f"DELETE FROM vectors_waiting WHERE {THIS_TEXT}"  # noqa: S608
+NEW_WAITING = "INSERT INTO vectors_waiting (tenant, project, doc) VALUES {} ON CONFLICT DO NOTHING"
+WAITING = NEW_WAITING.format("(%(tenant)s, %(project)s, %(doc)s)")
+JUST_NUMBERED = NEW_WAITING.format("(%(tenant)s, %(project)s, lastval())")  # the text that was inserted just now
 NEXT = "UPDATE projects SET seq = %(seq)s, clock = %(clock)s WHERE tenant = %(tenant)s AND project = %(project)s"
-STEPS = (  # of tallies, for the two parts after it
-    "steps AS MATERIALIZED (SELECT * FROM json_to_recordset(%(steps)s::json) "
-    "AS s (kind text, session text, tag text, label text, step bigint))"
-)
 COUNT = (
-    "counted AS (UPDATE tallies t SET count = t.count + s.step FROM steps s "
-    "WHERE t.tenant = %(tenant)s AND t.project = %(project)s "
-    "AND t.kind = s.kind AND t.session = s.session AND t.tag = s.tag "
-    # Repeated as constants, because another server can evaluate these and not the join.
-    "AND t.kind = ANY(%(kinds)s) AND t.session = ANY(%(sessions)s) AND t.tag = ANY(%(tags_counted)s) "
-    "RETURNING t.kind, t.session, t.tag)"
-)
-NEW_TALLIES = (
-    "INSERT INTO tallies SELECT %(tenant)s, %(project)s, s.kind, s.session, s.tag, s.label, s.step FROM steps s "
-    "WHERE NOT EXISTS (SELECT 1 FROM counted c WHERE c.kind = s.kind AND c.session = s.session AND c.tag = s.tag)"
+    "INSERT INTO tallies (tenant, project, kind, session, tag, label, count) VALUES {} "
+    "ON CONFLICT (tenant, project, kind, session, tag) DO UPDATE SET count = tallies.count + excluded.count"
 )
 TALLY = (
     "SELECT coalesce(sum(count) FILTER (WHERE tag = ''), 0)::bigint, count(*) FILTER (WHERE tag <> '' AND count > 0) "
     "FROM tallies WHERE tenant = %(tenant)s AND project = %(project)s AND kind = %(kind)s AND session = %(of_session)s"
-)
-NEXT_TALLY = (  # with the steps, which the table does not show yet
-    "SELECT coalesce(sum(n.count) FILTER (WHERE n.tag = ''), 0)::bigint, "
-    "count(*) FILTER (WHERE n.tag <> '' AND n.count > 0) FROM (SELECT b.tag, sum(b.count) AS count FROM ("
-    "SELECT t.tag, t.count FROM tallies t WHERE t.tenant = %(tenant)s AND t.project = %(project)s "
-    "AND t.kind = %(kind)s AND t.session = %(of_session)s UNION ALL "
-    "SELECT s.tag, s.step FROM steps s WHERE s.kind = %(kind)s AND s.session = %(of_session)s) b GROUP BY b.tag) n"
 )
 EVENT = ("tenant", "project", "seq", "clock", "by", "operation", "in_session", "kind", "key", "event_version")
 SAME_EVENT = "SELECT 1 FROM events WHERE tenant = %s AND project = %s AND " + " AND ".join(  # noqa: S608
@@ -130,24 +117,18 @@ class Writer:
         if isinstance(draft, Draft):
             after = next_entry(kind, key, before, draft, stamp, self.clock, version)
         event = (*self._scope, self.seq, self.clock, stamp.by, stamp.operation, stamp.session, kind, key, version)
-        parts, values = _changes(self._scope, before, after)
-        parts += [f"noted AS ({INSERT_EVENT})", f"counts_on AS ({NEXT})"]
-        values |= dict(zip(EVENT, event, strict=True))
-        values |= {
-            "detail": to_json(dict(stamp.detail)),
-            "before": rows.version_to_json(self._scope, before),
-            "doc": doc,
-        }
         some = after or before
-        values["of_session"] = some.session if some else ""
-        answer = TALLY
-        if counts := [(kind, *count) for count in rows.counts(before, after)]:
-            parts += [STEPS, COUNT, f"made AS ({NEW_TALLIES})"]
-            values |= _counting(counts)
-            answer = NEXT_TALLY
-        tally = self._con.execute(f"WITH {', '.join(parts)} {answer}", values).fetchall()
+        values = {**dict(zip(EVENT, event, strict=True)), "of_session": some.session if some else ""}
+        values |= {"detail": to_json(dict(stamp.detail)), "before": rows.version_to_json(self._scope, before)}
+        with together(self._con):
+            for statement in _changes(self._scope, before, after, doc):
+                self._con.execute(*statement)
+            self._con.execute(INSERT_EVENT, values)
+            self._con.execute(NEXT, values)
+            count(self._con, self._scope, [(kind, *count) for count in rows.counts(before, after)])
+            tally = self._con.execute(TALLY, values)
         self.proof = ((LOCK, self._scope), (SAME_EVENT, event))
-        return after, Tally(*tally[0])
+        return after, Tally(*tally.fetchall()[0])
 
     def _mint(self, kind: str, now: int, *, free: bool) -> tuple[int, str]:
         """The time and the key of a new entry. Keys that an import brought along may be ahead of the clock."""
@@ -164,43 +145,56 @@ class Writer:
         version = 1 + _number(self._con, LAST_VERSION, (*self._scope, SESSION, stamp.session))
         self.write((SESSION, stamp.session), version, None, Draft(""), first)
 
-    def put(self, entry: Entry) -> None:
-        """The row and the tags of a new entry."""
-        parts, values = _changes(self._scope, None, entry)
-        self._con.execute(f"WITH {', '.join(parts)} SELECT", values)
+    def put(self, entries: Sequence[Entry]) -> None:
+        """The rows and the tags of new entries."""
+        for start in range(0, len(entries), ROWS):
+            some = entries[start : start + ROWS]
+            added = self._insert(NEW_ENTRIES, ROW, [_row(self._scope, entry) for entry in some])
+            numbers = {(kind, key): doc for kind, key, doc in added}
+            waiting = [(*self._scope, numbers[entry[:2]]) for entry in some if indexed_text(entry)]
+            tags = [(*self._scope, *entry[:2], tag) for entry in some for tag in rows.folded_tags(entry)]
+            self._insert(NEW_WAITING, "(%s, %s, %s)", waiting)
+            self._insert(NEW_TAGS, TAG, tags)
+
+    def _insert(self, sql: str, row: str, values: Sequence[Row]) -> list[Row]:
+        cursor = insert(self._con, sql, row, values)
+        return cursor.fetchall() if cursor is not None and cursor.description else []
 
     def finish(self) -> None:
         self._con.execute(NEXT, {**self._scope._asdict(), "seq": self.seq, "clock": self.clock})
 
 
-def _changes(scope: Scope, before: Entry | None, after: Entry | None) -> tuple[list[str], dict[str, Any]]:
-    """The parts of a statement that bring the row and its tags from `before` to `after`, and their values."""
+def _row(scope: Scope, entry: Entry) -> Row:
+    """The values of an entry, in the order of COLUMNS and terms."""
+    derived = (words.fold(rows.searched_text(entry)), rows.expires_at(entry), rows.is_replaced(entry))
+    return (*rows.to_row(scope, entry), *derived, tsvector(words.terms(words.index_words(indexed_text(entry)))))
+
+
+def _changes(scope: Scope, before: Entry | None, after: Entry | None, doc: int | None) -> Iterator[Statement]:
+    """The statements that bring the row of an entry, its tags and what waits from `before` to `after`."""
     some = before or after
     if some is None:
-        return [], {}
-    values: dict[str, Any] = {**scope._asdict(), "kind": some.kind, "key": some.key}
-    parts: list[str] = []
-    if before is not None and (after is None or indexed_text(before) != indexed_text(after)):
-        parts = [OLD_VECTOR] if after is not None else [OLD_VECTOR, NOT_WAITING]
+        return
+    values: dict[str, Any] = {**scope._asdict(), "kind": some.kind, "key": some.key, "doc": doc}
+    other_text = indexed_text(before) != indexed_text(after)
+    if before is not None and (after is None or other_text):
+        yield OLD_VECTOR, values
     if after is None:
-        parts.append(f"gone AS ({DELETE_ENTRY})")
+        yield NOT_WAITING, values
+        yield DELETE_ENTRY, values
     else:
-        derived = (words.fold(rows.searched_text(after)), rows.expires_at(after), rows.is_replaced(after))
-        values |= zip(COLUMNS, (*rows.to_row(scope, after), *derived), strict=True)
-        values["terms"] = tsvector(words.terms(words.index_words(indexed_text(after))))
-        change = NEW_ENTRY if before is None else REPLACE_ENTRY
-        if indexed_text(before) != indexed_text(after):
-            parts += [f"changed AS ({change} RETURNING tenant, project, doc)", f"waits AS ({WAITING})"]
-        else:
-            parts.append(f"changed AS ({change})")
+        yield (
+            NEW_ENTRY if before is None else REPLACE_ENTRY,
+            dict(zip((*COLUMNS, "terms"), _row(scope, after), strict=True)),
+        )
+        if other_text:
+            yield JUST_NUMBERED if before is None else WAITING, values
     old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
     if old - new:
-        parts.append(f"untagged AS ({OLD_TAGS})")
-        values["old_tags"] = list(old - new)
+        yield OLD_TAGS, {**values, "old_tags": list(old - new)}
     if new - old:
-        parts.append(f"tagged AS ({NEW_TAGS})")
-        values["new_tags"] = list(new - old)
-    return parts, values
+        tagged = [value for tag in sorted(new - old) for value in (*scope, some.kind, some.key, tag)]
+        yield NEW_TAGS.format(", ".join([TAG] * len(new - old))), tagged
 
 
 class Tallies:
@@ -217,15 +211,20 @@ class Tallies:
 
     def write(self, con: Con, scope: Scope) -> None:
         if self._counts:
-            values = _counting([(*name, *counted) for name, counted in self._counts.items()])
-            con.execute(f"WITH {STEPS}, {COUNT} {NEW_TALLIES}", values | scope._asdict())
+            count(con, scope, [(*name, *counted) for name, counted in self._counts.items()])
 
 
-def _counting(counts: Sequence[tuple[str, str, str, str, int]]) -> dict[str, Any]:
-    """The values of STEPS and COUNT, for steps of kind, session, tag, label and step."""
-    steps = [dict(zip(("kind", "session", "tag", "label", "step"), count, strict=True)) for count in counts]
-    kinds, sessions, tags = ([*dict.fromkeys(count[at] for count in counts)] for at in range(3))
-    return {"steps": to_json(steps), "kinds": kinds, "sessions": sessions, "tags_counted": tags}
+def count(con: Con, scope: Scope, steps: Sequence[tuple[str, str, str, str, int]]) -> None:
+    """Add steps of kind, session, tag, label and step to the tallies."""
+    for start in range(0, len(steps), ROWS):
+        insert(con, COUNT, "(%s, %s, %s, %s, %s, %s, %s)", [(*scope, *step) for step in steps[start : start + ROWS]])
+
+
+def insert(con: Con, sql: str, row: str, values: Sequence[Row]) -> Cursor[Row] | None:
+    """Insert rows by one statement; none if there are none."""
+    if not values:
+        return None
+    return con.execute(sql.format(", ".join([row] * len(values))), [value for of_row in values for value in of_row])
 
 
 def _number(con: Con, sql: str, values: Row) -> int:

@@ -11,7 +11,7 @@ import apsw
 from limpet import errors
 from limpet.catalogue.late import LateModule
 from limpet.model import DataFolder, Entry, Scope
-from limpet.store import Finding, Incoming, Progress, Restored, Usage, no_progress
+from limpet.store import Distribution, Finding, Incoming, Progress, Restored, Usage, no_progress
 from limpet.stores.shared.call_log import SqlCallLog
 from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.sql import usage
@@ -148,6 +148,9 @@ class SqliteStore:
             )
 
         return self._db.snapshot(work)
+
+    def distribute(self, *, dry_run: bool = False) -> Distribution:
+        raise errors.not_distributed(self.place, "it is one file; name a store on a Citus cluster with --store")
 
     def obstacles(self) -> tuple[Finding, ...]:
         return health.obstacles(self._db)

@@ -23,7 +23,7 @@ HEADINGS = {
         *("init", "install", "uninstall", "status", "trust", "untrust", "project", "mcp", "serve", "dashboard", "wrap"),
         *("gateway", "hook", "off", "on", "tools", "seals", "completion"),
     ),
-    "look_after": ("doctor", "index", "audit", "purge", "export", "import", "backup", "restore", "token"),
+    "look_after": ("doctor", "index", "audit", "purge", "export", "import", "backup", "restore", "store", "token"),
 }
 MOST_WORDS = 3  # of a command
 PLAIN = "limpet.doors.cli.plain"  # for commands that are one call of one operation

@@ -1,4 +1,4 @@
-"""Commands that look after a store: doctor, audit, purge, export and import, backup and restore, access tokens."""
+"""Commands that look after a store: doctor, audit, purge, export and import, backup and restore, clusters, tokens."""
 
 from __future__ import annotations
 
@@ -80,6 +80,15 @@ COPIES = (
         (argument("file", PATH),), run=f"{TRANSFER}:restore"),
 )
 
+SERVERS = (
+    Group("store", "The store as a whole: the servers of a cluster that its rows are on."),
+    Command("store distribute",
+        "limpet store distribute --dry-run\nlimpet store distribute --store postgresql://db.example.org/limpet",
+        "Distribute a store over the servers of a Citus cluster by tenant, after a look whether that can be done. "
+        "Tables that are distributed already stay as they are. Writers wait while rows are moved.",
+        (flag("--dry-run", "Look, say what would be done, and do nothing."),), run=f"{TRANSFER}:distribute"),
+)
+
 ACCESS = (
     Group("token", "Tokens for the HTTP server: who may come in, where, and until when."),
     Command("token create",
@@ -104,4 +113,4 @@ ACCESS = (
         run=f"{OWN}:token_history"),
 )
 
-COMMANDS = (*CARE, *COPIES, *ACCESS)
+COMMANDS = (*CARE, *COPIES, *SERVERS, *ACCESS)
