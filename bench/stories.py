@@ -3,7 +3,9 @@
 Each story is told in a window of 32,000 tokens until 200,000 tokens were said and eight compactions have happened. Each
 file has a second set of sentences, `held_out`, for which the cues were not written. What surrounds the facts is made of
 a few sentences that come again and again, which a summary can tell from what was said once. So the second set is told
-once more with invented words in every one of them, where that does not help.
+once more with invented words in every one of them, where that does not help. The third, `plain`, has rules and
+decisions as people say them in passing ("We go with X for Y because the others were too slow"): nothing but who says
+them tells them from other sentences.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ SETS = {
     ("main", False): "",
     ("held_out", False): " (held out)",
     ("held_out", True): " (held out, nothing around it repeats)",
+    ("plain", True): " (rules and decisions without a cue, nothing around them repeats)",
 }
 
 

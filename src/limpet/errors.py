@@ -243,6 +243,11 @@ unknown_setting = BadInput.says(
     "there is no setting {key!r}; the nearest is {nearest}. Correct {place} and start again; "
     "docs/settings.md lists all keys."
 )
+no_import = NotFound.says(
+    "{file} is neither a file that exists nor something else to import. Besides the file of an export there are: "
+    "{kinds}. `limpet import --help` has an example of each. Nothing was imported.",
+    "file kinds",
+)
 bad_import = BadInput.says("line {line} of the import cannot be read: {why}. Nothing was imported; correct the line.")
 text_not_found = NotFound.says("the {what} does not contain {find!r}. {hint} Nothing was changed.")
 sandbox_failed = BadInput.says(
@@ -272,6 +277,11 @@ no_entry = NotFound.says("there is no {kind} {key!r}. {advice}")
 no_version = NotFound.says("the {what} has no version {version}; it has versions up to {newest}. Choose one.")
 no_event = NotFound.says("there is no change {seq} in this project's history. `limpet history` lists them.")
 nothing_to_undo = NotFound.says("there is no change left to undo here. `limpet history` lists what happened.")
+nothing_of_yours = NotFound.says(
+    "there is no change of yours left to undo here. The newest is {seq}, {operation} by {by}: `limpet undo {seq}` "
+    "takes it back.",
+    "seq operation by",
+)
 version_moved = Conflict.says(
     "the {what} is at version {actual}, not {expected}: it changed since you read it. Read it again and apply your "
     "change to what is there now.",
@@ -361,7 +371,9 @@ project_not_empty = Conflict.says(
 nothing_to_back_up = NotFound.says(
     "there is no store at {place} yet, so nothing was copied. The first write makes one."
 )
-target_exists = Conflict.says("{path} exists already and is not overwritten. Choose another path.")
+target_exists = Conflict.says(
+    "{path} exists already and is not overwritten. Choose another path, or give --force to overwrite it."
+)
 skill_exists = Conflict.says(
     "there is a skill {name!r} already. Nothing was changed; choose another name, or call again with replace=true."
 )
@@ -499,6 +511,21 @@ journal_log_unknown = StoreTooNew.says(
 journal_stays = BadInput.says(
     "change {seq} was made in the journal's file and cannot be undone here. Edit the file, or use git. To undo another "
     "change, give its number."
+)
+journal_changed = Conflict.says(
+    "change {seq} cannot be undone: its lines in {file} are not as they were written any more. Edit the file, or use "
+    "git. To undo another change, give its number.",
+    "seq file",
+)
+output_stays = BadInput.says(
+    "your last change was to delete the output {id}, which cannot be undone. To undo another change, give its number: "
+    "`limpet history` lists them.",
+    "id",
+)
+import_stays = BadInput.says(
+    "the last change is of an import ({seq}), which is not undone piece by piece: `limpet purge --origin import "
+    "--since 1h --dry-run` shows what it brought. To undo another change, give its number.",
+    "seq",
 )
 bad_evidence = BadInput.says(
     "the evidence {item!r} cannot be used: {why}. Give path:line or path:first-last inside the project, with a "

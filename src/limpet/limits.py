@@ -12,6 +12,7 @@ LISTED_CHARS = 400  # of a memory in a list: enough to choose from
 NOTES_COUNTED = 1_000  # matches of a search that are counted exactly
 NOTES_SHOWN = 20  # notes in one reply unless asked otherwise: about 2,000 tokens at the usual length
 RELATED_SHOWN = 10  # looser matches where the exact ones leave room: enough to choose from, too few to drown in
+RELATED_BELOW = 3  # words of the question and tags, over all exact matches: from there on looser ones distract
 RELATED_POOL = 40  # texts examined for them: a search takes a third as long as recall does
 LIST_MAX = 1_000  # rows in one reply, at most
 MEMORY_MAX_CHARS = 100_000  # one keyed entry

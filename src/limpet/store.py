@@ -204,9 +204,14 @@ class Entries(Protocol):
         Those that have expired by `now` are left out, unless it is 0.
         """
 
-    def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
-        """Entries whose folded text contains the folded needle, by position, then newest first. The text of an entry is
-        its content; that of memory begins with its key and a line end."""
+    def containing(self, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
+        """Entries whose folded text contains the folded needle, by position, then newest first; after them those that
+        only match the words, the shortest first. The text of an entry is its content; that of memory begins with its
+        key and a line end.
+
+        Position orders the newest NOTES_COUNTED of them, and the total is exact up to so many: one more stands for all
+        further ones.
+        """
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         """Entries that match a word query, at most query.limit. With `every`, newest first; without it by the store's
@@ -359,6 +364,9 @@ class Outputs(Protocol):
 
     def candidates(self, scope: Scope, query: CandidateQuery) -> Candidates:
         """Like `Entries.candidates`, among the pieces of indexed outputs. Ignores literals."""
+
+    def last_deleted(self, scope: Scope) -> Tombstone | None:
+        """The tombstone of the output that somebody deleted last. Those that were pruned do not count."""
 
     def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
         """The tombstone of a deleted output. None if the output exists, and if the id is unknown."""

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from contract.kit import always
 from limpet import errors, limits
 from limpet.model import MEMORY, NOTE, Draft, Entry, Retry, Scope, Stamp
 from limpet.store import Edit, Follow, Listing, Store
@@ -124,3 +125,29 @@ def test_uses_are_counted(store: Store, scope: Scope) -> None:
         (NOTE, "k", "opened", 2, NOON + 1),
     ]
     assert [use.times for use in store.calls.uses(scope, NOTE, "k")] == [2]
+
+
+def test_a_page_counts_all_that_it_lists(store: Store, scope: Scope) -> None:
+    for number in range(12):
+        expires = {"expires_at": NOON + 1 if number % 4 == 0 else NOON + 9_000_000}
+        tags = ("even",) if number % 2 == 0 else ("Odd",)
+        session = "one" if number < 8 else "two"
+        draft_ = Draft("text", session, tags, done=number in (1, 2, 9), extra=expires)
+        store.entries.edit(scope, NOTE, f"n{number:02}", always(draft_), stamp(NOON + number))
+    now = NOON + 60_000
+    for query in (
+        Listing((NOTE,)),
+        Listing((NOTE,), now=now),
+        Listing((NOTE,), "one", now=now),
+        Listing((NOTE, MEMORY), "two", now=now),
+        Listing((NOTE,), tags=("even",), now=now),
+        Listing((NOTE,), "one", tags=("odd",), now=now),
+        Listing((NOTE,), "none", now=now),
+        Listing((NOTE,), include_done=True),
+        Listing((NOTE,), include_done=True, now=now),
+        Listing((NOTE,), include_done=True, include_replaced=True, now=now),
+        Listing((NOTE,), include_replaced=True, now=now),
+    ):
+        whole = store.entries.list(scope, query).entries
+        page = store.entries.list(scope, query._replace(limit=2))
+        assert (page.entries, page.total) == (whole[:2], len(whole)), query

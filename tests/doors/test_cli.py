@@ -134,6 +134,73 @@ def test_the_notepad_is_that_of_the_session_active_last_and_says_so(cli: Cli) ->
     assert (named.out, named.err) == ("of lexer\n", "")
 
 
+def test_a_person_rewrites_an_agents_notepad_only_by_its_name(cli: Cli) -> None:
+    cli.ok("pad", "write", "the agent's plan", "--session", "parser")
+    for words in (
+        ["write", "mine"],
+        ["append", "mine"],
+        ["edit", "--find", "plan", "--replace", "x"],
+        ["restore", "1"],
+    ):
+        ran = cli("pad", *words)
+        assert ran.code == 2, words
+        assert "--session parser" in ran.err
+    assert cli("pad", "show").out == "the agent's plan\n"
+    cli.ok("pad", "append", "mine", "--session", "parser")
+    assert cli("pad", "show").out == "the agent's plan\nmine\n"
+    cli.ok("task", "begin", "Find out why casts fail")
+    assert [task["description"] for task in cli.ask("task", "list")["tasks"]] == ["Find out why casts fail"]
+
+
+def test_one_entry_is_shown_and_handoffs_are_listed(cli: Cli) -> None:
+    id = cli.ask("note", "add", "Casts break LL(1)", "--tag", "grammar")["note_id"]
+    ran = cli("note", "show", id)
+    assert ran.out == "Casts break LL(1)\n"
+    assert "of session cli, by person, tags: grammar" in ran.err
+    assert cli.ask("note", "show", id)["session"] == "cli"
+    assert cli("note", "show", "note_1").code == 3
+    cli.ok("note", "edit", id, "Casts need two tokens")
+    assert cli.ask("note", "show", id)["content"] == "Casts need two tokens"
+    assert "nothing opens your editor" in cli("note", "edit", id).err
+    assert "no handoffs yet" in cli("handoff", "list").err
+    cli.ok("handoff", "write", "Next: errors")
+    (row,) = cli.ok("handoff", "list").splitlines()
+    assert row.split("\t")[0::5] == ["main/cli", "Next: errors"]
+
+
+def test_a_conversation_is_read_in_the_terminal(cli: Cli) -> None:
+    with limpet.open(str(cli.store), session="talk") as hold:
+        talk = [limpet.user(f"question {n}") if n % 2 else limpet.assistant(f"answer {n}") for n in range(1, 31)]
+        hold.session().window.next(talk, limit=100_000)
+    ran = cli("messages", "--session", "talk", "--last", "2")
+    assert "29 · user" in ran.out
+    assert "answer 30" in ran.out
+    assert "answer 28" not in ran.out
+    asked = cli.ask("messages", "--session", "talk", "--first", "3")
+    assert [row["position"] for row in asked["messages"]] == list(range(3, 23))
+    assert asked["messages"][0]["text"] == "question 3"
+    assert "--first 5 reads on" in cli("messages", "--session", "talk", "--first", "3", "--last", "2").err
+    assert cli("messages", "--first", "0").code == 2
+
+
+def test_status_says_what_is_kept_and_whether_hooks_are_off(cli: Cli) -> None:
+    cli.ok("note", "add", "Casts break LL(1)")
+    seen = cli.ask("status")
+    assert seen["counts"] == {"notes": 1, "memory": 0, "handoffs": 0, "sessions": 1, "outputs": 0}
+    assert (seen["hooks"], seen["trouble"]) == ("on", [])
+    cli.ok("off")
+    assert "Kept: 1 note, 0 memories" in cli.ok("status")
+    assert "hooks of coding agents are off" in cli.ok("status")
+
+
+def test_a_mistyped_import_says_what_there_is(cli: Cli) -> None:
+    for words in (["transcrip", "claude-code"], ["nosuch.json"]):
+        ran = cli("import", *words)
+        assert ran.code == 3
+        assert words[0] in ran.err
+        assert "transcript, store, server-memory" in ran.err
+
+
 def test_sessions_are_listed_shown_begun_and_archived(cli: Cli) -> None:
     assert cli.ok("session", "begin", "parser", "--task", "Port the parser") == "parser is active\n"
     cli.ok("pad", "write", "# Plan", "--session", "parser")
@@ -468,10 +535,9 @@ def test_words_that_begin_with_a_dash_and_a_space_are_text() -> None:
 
 
 def test_a_session_named_before_the_command_is_not_the_one_recall_looks_in() -> None:
-    recalled = read("--session", "s", "recall", "x", "--of", "other")
+    recalled = read("--session", "s", "recall", "x")
     assert recalled is not None
     assert recalled[0] == {"session": "s"}
-    assert "'session': 'other'" in str(recalled[1])
 
 
 def test_a_wrong_profile_makes_no_store(cli: Cli) -> None:

@@ -142,7 +142,7 @@ class Story(NamedTuple):
 
 def load(path: Path, which: str = "main", *, varied: bool = False) -> Story:
     told = tomllib.loads(path.read_text(encoding="utf-8"))
-    return Story(told, told["sets"][which], random.Random(11), varied)
+    return Story(told, {**told["sets"]["main"], **told["sets"][which]}, random.Random(11), varied)
 
 
 class Telling:

@@ -75,7 +75,8 @@ def test_mistakes_are_taken_back_from_another_process(store_url: str) -> None:
     with Server(store_url, "--session", "one") as agent:
         id = agent.call("add_note", content="precious", tags=["keep"])["note_id"]
         agent.call("delete_note", id=id)
-    cli(store_url, "undo")
+    deleted = json.loads(cli(store_url, "history", "--limit", "1", "--json"))["events"][0]
+    cli(store_url, "undo", str(deleted["seq"]))
     listed = json.loads(cli(store_url, "note", "list", "--json"))
     assert [(note["id"], note["content"], note["tags"]) for note in listed["notes"]] == [(id, "precious", ["keep"])]
 

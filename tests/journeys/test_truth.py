@@ -34,6 +34,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {  # words and positional arguments of ea
     "list_notes": ("note", "list"),
     "recall": ("recall", "query"),
     "undo": ("undo",),
+    "undo_change": ("undo", "seq"),
+    "history": ("history",),
 }
 
 
@@ -68,7 +70,7 @@ def by_mcp(store: str) -> Iterator[Call]:
 
         def call(name: str, **arguments: Any) -> dict[str, Any]:
             if name == "undo":
-                return people(name, **arguments)
+                return people("undo_change", seq=str(people("history")["events"][0]["seq"]))
             answer: dict[str, Any] = client.call(name, **arguments)
             return answer
 

@@ -219,3 +219,30 @@ def test_a_page_beyond_all_numbers_is_no_accident(hold: Limpet, before_seq: int)
     except errors.BadInput:
         return
     assert len(events) == (2 if before_seq > 0 else 0)
+
+
+def test_undo_takes_back_the_callers_own_last_change(hold: Limpet) -> None:
+    note = {"content": "Ada found the cause of the crash"}
+    hold.call("add_note", note, by="person/cli")
+    hold.call("write_notepad", {"content": "a plan\n"}, session="work", by="agent/mcp")
+    assert hold.call("undo", {"dry_run": True}, by="person/dashboard")["undone"]["operation"] == "add_note"
+    assert hold.call("undo", {}, by="person/dashboard")["undone"]["operation"] == "add_note"
+    assert hold.session("work").notepad.read() == "a plan\n"
+    for other in ("person/cli", "agent/mcp/bob"):
+        with pytest.raises(errors.NotFound, match=r"no change of yours left .* write_notepad by agent/mcp"):
+            hold.call("undo", {}, by=other)
+    assert hold.undo().operation == "write_notepad"
+
+
+def test_what_cannot_be_undone_is_named_and_nothing_else_is_undone(hold: Limpet, clock: Clock) -> None:
+    hold.session().notes.add("an earlier note, which stays")
+    kept = hold.session().outputs.keep("pytest", "a line\n" * 2_000).output
+    assert kept is not None
+    clock.pass_by()
+    hold.call("delete_output", {"id": kept.id})
+    with pytest.raises(errors.BadInput, match=f"delete the output {kept.id}"):
+        hold.undo()
+    hold.call("add_note", {"content": "of an import"}, by="import/file")
+    with pytest.raises(errors.BadInput, match="purge --origin import"):
+        hold.call("undo", {}, by="person/cli")
+    assert len(hold.session().notes.list()) == 2

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -130,13 +131,52 @@ def test_what_is_decided_is_kept_as_an_entry_so_that_what_it_cites_is_not_pruned
     assert kept.id in event.after.content
     clock.pass_by(30 * 86_400_000)
     assert hold.call("prune_outputs", {})["deleted"] == 0
-    with pytest.raises(errors.BadInput, match="cannot be undone here"):
-        hold.undo(event.seq)
-    hold.session().notes.add("newer")
-    assert hold.undo().kind == "note"
-    with pytest.raises(errors.BadInput, match="cannot be undone here"):
-        hold.undo()  # and nothing older is undone in its place
     assert "Sums in one place" in notes(folder)
+
+
+def test_changes_of_the_journal_can_be_undone_while_they_are_as_written(hold: Limpet, folder: Path) -> None:
+    journal = hold.session().journal
+    journal.add("question", "May a rate be corrected?")
+    texts = [notes(folder)]
+    changes: list[Callable[[], object]] = [
+        lambda: journal.add("goal", "Totals that add up"),
+        lambda: journal.done("goal", "Totals"),
+        lambda: journal.add("state", "Rounding is next"),
+        lambda: journal.add("state", "Rounding is done"),
+        lambda: journal.add("debt", "The list asks for each rate on its own"),
+        lambda: journal.done("debt", "The list asks"),
+        lambda: journal.add("blocker", "the bank's key"),
+        lambda: journal.done("blocker", "key"),
+        lambda: decide(hold),
+    ]
+    for change in changes:
+        change()
+        texts.append(notes(folder))
+    assert len(set(texts)) == len(texts)
+    for text in reversed(texts[:-1]):
+        assert hold.undo().kind == "journal"
+        assert notes(folder) == text
+    undone = hold.history(kind="journal", limit=1)[0]
+    hold.undo(undone.seq)
+    assert notes(folder) == texts[1], "an undo can be undone"
+
+
+def test_what_a_person_reworded_in_the_journal_is_not_undone(hold: Limpet, folder: Path) -> None:
+    hold.session().notes.add("older, and it stays")
+    hold.session().journal.add("goal", "Totals that add up")
+    file = folder / "NOTES.md"
+    file.write_text(notes(folder).replace("Totals that add up", "Totals to the cent"))
+    with pytest.raises(errors.Conflict, match="not as they were written"):
+        hold.undo()
+    assert "Totals to the cent" in notes(folder)
+    hold.session().journal.done("goal", "cent")
+    hold.undo()
+    assert "- [ ] Totals to the cent" in notes(folder), "the line is a person's, its tick was ours"
+    hold.session().journal.checkpoint("Rates are stored", state="Next: rounding")
+    assert hold.undo().kind == "handoff"
+    with pytest.raises(errors.BadInput, match="cannot be undone"):
+        hold.undo()
+    assert len(hold.session().notes.list()) == 1
 
 
 # --- items ------------------------------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def test_messages_keep_their_place_and_summaries_of_them_go(hold: Limpet) -> Non
     again = hold.session("talk").window.next([])
     assert "quince" not in str(again)
     assert "look at the page" in str(again)
-    hold.undo()
+    hold.call("undo", {}, by="person/cli")
     assert found(hold, "quince")
 
 
@@ -185,7 +185,7 @@ def test_a_summary_of_what_is_purged_goes_with_it(hold: Limpet) -> None:
     assert now is not None
     assert (now.content, "quince" in str(now.extra), now.extra["first"]) == ("[purged]", False, 0)
     assert hold.store.entries.read(hold.scope, FOLD, other.key) == other
-    hold.undo()
+    hold.call("undo", {}, by="person/cli")
     again = hold.store.entries.read(hold.scope, FOLD, fold.key)
     assert again is not None
     assert (again.content, again.extra) == (fold.content, fold.extra)
@@ -197,11 +197,11 @@ def test_purge_undo_and_purge_again_find_the_same(hold: Limpet) -> None:
     before = entries(hold)
     for narrowed in ({"origin": "agent/sandbox"}, {"origin": "agent", "session": "b"}):
         first = purge(hold, **narrowed)
-        hold.undo()
+        hold.call("undo", {}, by="person/cli")
         assert entries(hold) == before, "with their origins"
         again = purge(hold, **narrowed)
         assert again["counts"] == first["counts"]
-        hold.undo()
+        hold.call("undo", {}, by="person/cli")
         assert entries(hold) == before
 
 
@@ -216,7 +216,7 @@ def test_one_entry_goes_and_comes_back_or_goes_for_ever(hold: Limpet) -> None:
     assert purge_one(hold, id, dry_run=True)["counts"] == {"note": 1}
     assert purge_one(hold, id)["counts"] == {"note": 1}
     assert found(hold, "hazelnut") == set()
-    hold.undo()
+    hold.call("undo", {}, by="person/cli")
     assert found(hold, "hazelnut") == {("note", id)}
     gone = purge_one(hold, id, forever=True)
     assert gone["erased"] >= 2

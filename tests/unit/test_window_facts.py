@@ -39,6 +39,11 @@ def size(message: Message) -> int:
     return tokens.count(words([message]))
 
 
+def said(text: str, kind: str) -> Message:
+    """A message by whoever such a line counts from: the rules are the user's."""
+    return user(text) if kind == RULES else assistant(text)
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "line"),
     [
@@ -60,7 +65,7 @@ def size(message: Message) -> int:
     ],
 )
 def test_a_line_is_known_by_what_it_says(text: str, kind: str, line: str) -> None:
-    assert line in gather([assistant(text)])[kind]
+    assert line in gather([said(text, kind)])[kind]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +121,7 @@ def test_a_line_is_known_by_what_it_says(text: str, kind: str, line: str) -> Non
     ],
 )
 def test_lines_are_known_in_other_languages(text: str, kind: str, line: str) -> None:
-    assert line in gather([assistant(text)])[kind]
+    assert line in gather([said(text, kind)])[kind]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +133,7 @@ def test_lines_are_known_in_other_languages(text: str, kind: str, line: str) -> 
     ],
 )
 def test_sentences_end_with_the_signs_of_their_script(text: str, parts: str) -> None:
-    assert gather([assistant(text)])[RULES] == [parts]
+    assert gather([user(text)])[RULES] == [parts]
 
 
 def test_a_users_words_count_in_a_language_that_nobody_taught_us() -> None:
@@ -491,3 +496,12 @@ def test_of_similar_reports_the_one_that_failed_stays_in_the_summary() -> None:
     talk = [user("Watch the backups."), *(assistant(line) for line in said)]
     gathered = merge(gather([message]) for message in talk)
     assert "job 4711 of the customer database failed" in facts.summarise(gathered, 400)
+
+
+def test_what_the_model_explains_takes_no_room_from_the_words_of_the_user() -> None:
+    heard = [f"Hands off the {name} while the {name.lower()}-guest is here." for name in "KLMNOPQRST"]
+    explained = [f"A scheduler of kind {number} must never wait for the {number} others." for number in range(80)]
+    talk = [user(f"Explain it. {'It is a long way. ' * 30}{' '.join(heard)} {'So it goes. ' * 30}")]
+    talk += [assistant(" ".join(explained[at : at + 10])) for at in range(0, 80, 10)]
+    text = facts.summarise(merge([gather([message]) for message in talk]), 700)
+    assert [line for line in heard if line not in text] == []

@@ -437,7 +437,8 @@ ROWS = (
         result={"events": "array"},
         level=READ, profiles=NONE, commands=("history",), in_session=False),
     Operation("undo", "upkeep.history:undo", "upkeep.history:undone_json",
-        params=(Param("seq", "integer"),), result={"undone": "object", "seq": "integer", "restored": "integer?"},
+        params=(Param("seq", "integer"), Param("dry_run", "boolean")),
+        result={"undone": "object", "seq": "integer", "restored": "integer?"},
         level=WRITE, profiles=NONE, commands=("undo",), in_session=False, destructive=True, frees=True),
     # --- pinned tool definitions --------------------------------------------------------------------------------------
     Operation("list_seals", "upkeep.tool_pins:list_seals", "upkeep.tool_pins:servers_json",

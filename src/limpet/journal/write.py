@@ -33,10 +33,11 @@ from limpet.journal.document.markup import JournalDocument, clean, one_line, sca
 from limpet.journal.document.merge import MergeConflict
 from limpet.journal.document.quotes import DRIFTED, FRESH, MOVED, digest_of, judge, lines_of
 from limpet.journal.document.recover import Recovered
+from limpet.journal.document.removal import EDITED, Hunk
 from limpet.journal.document.sections import DEBT, template
 from limpet.journal.recover import Journal, journal_of, recovered, stamp_of
 from limpet.memory import handoff
-from limpet.model import AGENT, FILE, JOURNAL, Draft, moment
+from limpet.model import AGENT, FILE, JOURNAL, Draft, Entry, moment
 from limpet.record import NamedTuple
 from limpet.redaction import redact
 from limpet.store import Listing
@@ -105,18 +106,32 @@ def field(what: str, text: str | None, *, line: bool = False) -> str:
 
 def _write(ctx: Context, change: edit.Change, operation: str, *blocks: str) -> Written:
     """Apply a change to the file, and store each of the blocks it added as an entry."""
+    written, hunks = _changed(ctx, change)
+    for block in blocks:
+        _keep(ctx, block, written.file, operation, hunks if len(blocks) == 1 else ())
+    return written
+
+
+def _changed(ctx: Context, change: edit.Change) -> tuple[Written, tuple[Hunk, ...]]:
+    """Apply a change to the file. What it changed there is stored with the entry, so that it can be undone; it is empty
+    where the lines hold a secret, or a person edited the same ones."""
     journal = journal_of(ctx)
     saved = files.update(journal.place, change, template)
-    for block in blocks:
-        _keep(ctx, block, journal.rules.file, operation)
+    hunks = removal.hunks_between(saved.before, saved.text)
+    if saved.conflicts or any(redact(hunk.old).count or redact(hunk.new).count for hunk in hunks):
+        hunks = ()
     line = _first_change(saved.before, saved.text)
     hint = CONTESTED.format(file=journal.rules.file) if saved.contested else ""
-    return Written(journal.rules.file, line, merged=saved.merged, conflicts=saved.conflicts, hint=hint)
+    return Written(journal.rules.file, line, merged=saved.merged, conflicts=saved.conflicts, hint=hint), hunks
 
 
-def _keep(ctx: Context, block: str, file: str, operation: str) -> None:
-    draft = Draft(block, ctx.session, extra={"file": file})
+def _keep(ctx: Context, block: str, file: str, operation: str, hunks: Sequence[Hunk]) -> None:
+    draft = Draft(block, ctx.session, extra={"file": file, **_edited(hunks)})
     ctx.store.entries.edit(ctx.scope, JOURNAL, None, lambda before: draft, ctx.stamp(operation))
+
+
+def _edited(hunks: Sequence[Hunk]) -> Json:
+    return {EDITED: [hunk._asdict() for hunk in hunks]}
 
 
 def _first_change(before: str, after: str) -> int:
@@ -250,9 +265,9 @@ def _add_debt(ctx: Context, words: str, details: dict[str, Any]) -> Written:
         return edit.add_debt(text, debts[0])
 
     # The change itself chooses the number, so the entry is stored after it.
-    saved = _write(ctx, change, "update_journal")
+    saved, hunks = _changed(ctx, change)
     debt = debts[0]
-    _keep(ctx, f"{debt.id}: {debt.description} ({debt.severity})", saved.file, "update_journal")
+    _keep(ctx, f"{debt.id}: {debt.description} ({debt.severity})", saved.file, "update_journal", hunks)
     if not details.get("track"):
         return saved._replace(id=debt.id, hint=beads.offer(debt))
     tracked = beads.track(ctx.root, debt)
@@ -283,21 +298,48 @@ def _add_identifier(ctx: Context, place: str, purpose: str) -> Written:
 def _finish(ctx: Context, section: str, text: str) -> Written:
     """Mark the one open entry of a section that contains the words as done."""
     words = one_line(field("text", text)).casefold()
+    finished: list[tuple[JournalDocument, int, str]] = []
 
     def change(journal: str) -> str:
         doc = scan(journal)
+        finished[:] = [(doc, 0, "")]
         if section == "blocker":
             blockers = [(item, item.entry.text) for item in entries.blockers(doc) if not item.entry.resolved]
-            return edit.resolve(journal, _only(section, text, words, blockers))
+            blocker = _only(section, text, words, blockers)
+            finished[:] = [(doc, blocker.start, blocker.entry.text)]
+            return edit.resolve(journal, blocker)
         if section == "debt":
             unresolved = [item for item in entries.debts(doc) if item.entry.severity != DONE]
             debts = [(item, f"{item.entry.id} {item.entry.description}") for item in unresolved]
-            return edit.set_cells(journal, DEBT, {_only(section, text, words, debts).start: {2: DONE}})
+            debt = _only(section, text, words, debts)
+            finished[:] = [(doc, debt.start, debt.entry.description)]
+            return edit.set_cells(journal, DEBT, {debt.start: {2: DONE}})
         items = entries.questions(doc) if section == "question" else entries.goals(doc)
         unfinished = [(item, item.entry.text) for item in items if not item.entry.done]
-        return edit.tick(journal, _only(section, text, words, unfinished))
+        item = _only(section, text, words, unfinished)
+        finished[:] = [(doc, item.start, item.entry.text)]
+        return edit.tick(journal, item)
 
-    return _write(ctx, change, "update_journal")
+    written, hunks = _changed(ctx, change)
+    _keep_finished(ctx, written.file, section, finished[0], hunks)
+    return written
+
+
+def _keep_finished(
+    ctx: Context, file: str, section: str, finished: tuple[JournalDocument, int, str], hunks: Sequence[Hunk]
+) -> None:
+    """Record that an item is done, at the entry that was stored when it was added, or as an entry of its own."""
+    doc, start, content = finished
+    added = ctx.store.entries.list(ctx.scope, Listing((JOURNAL,), limit=limits.LIST_MAX)).entries
+    key = removal.authors(doc, [(entry.content, entry.key) for entry in added]).get(start)
+
+    def decide(before: Entry | None) -> Draft:
+        if before is None:  # a person wrote it into the file
+            done = f"{section} done: {content}"
+            return Draft(done, ctx.session, extra={"file": file, **_edited(hunks)}, origin=FILE)
+        return before.revised(extra={**before.extra, **_edited(hunks)}, origin=before.origin)
+
+    ctx.store.entries.edit(ctx.scope, JOURNAL, key, decide, ctx.stamp("update_journal"))
 
 
 def _only(section: str, text: str, words: str, candidates: list[tuple[Placed[T], str]]) -> Placed[T]:
@@ -366,6 +408,18 @@ def _handoff(summary: str, state: str | None, blockers: tuple[str, ...], goals: 
             parts.append(f"{title}:\n" + "\n".join(f"- {one_line(item)}" for item in items[:LISTED]) + more)
     parts.append(f"More: recover_journal, or {file}.")
     return "\n\n".join(parts)[: limits.HANDOFF_MAX_CHARS]
+
+
+def take_back(ctx: Context, hunks: Sequence[Hunk], seq: int, *, again: bool = False) -> None:
+    """Undo a change of the file, or do it again after it was undone; refused where its lines are not as written."""
+
+    def change(text: str) -> str:
+        result = removal.redone(text, hunks) if again else removal.undone(text, hunks)
+        if result is None:
+            raise errors.journal_changed(seq, journal_of(ctx).rules.file)
+        return result
+
+    files.update(journal_of(ctx).place, change)
 
 
 def init_journal(ctx: Context) -> bool:

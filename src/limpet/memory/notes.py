@@ -221,14 +221,16 @@ def search_notes(
     if not query.strip():
         page = ctx.store.entries.list(ctx.scope, listing)
         return NoteMatches(tuple(map(as_note, page.entries)), (), page.total, query, clean, ctx.session, ctx.now)
-    page = ctx.store.entries.containing(ctx.scope, listing, query.strip())
-    more = _with_every_word(ctx, query, listing, page.total)
-    notes = corrections.newest_first([*page.entries, *more][:limit], query)
+    every = Words(tuple((word,) for word in dict.fromkeys(words(fold(query)))))
+    page = ctx.store.entries.containing(ctx.scope, listing, query.strip(), every)
+    notes = corrections.newest_first(page.entries, query)
     room = min(limits.RELATED_SHOWN, limit - len(notes))
     related: list[Entry] = []
-    if room and len(notes) < limits.RELATED_SHOWN:  # with more hits it would distract
+    if (
+        room and len(notes) * (len(every.groups) + len(clean)) < limits.RELATED_BELOW
+    ):  # with more hits it would distract
         related = _related(ctx, query, listing, frozenset(entry.key for entry in notes))
-    total = page.total + len(more)
+    total = page.total
     matches, others = tuple(map(as_note, notes)), tuple(map(as_note, related[:room]))
     return NoteMatches(matches, others, total, query, clean, ctx.session, ctx.now)
 
@@ -253,18 +255,6 @@ def _any_of(tags: Sequence[str]) -> tuple[str, ...]:
 
 def _looked_in(ctx: Context, this_session: bool) -> str | None:
     return ctx.one_session() if this_session else None
-
-
-def _with_every_word(ctx: Context, query: str, listing: Listing, exact: int) -> list[Entry]:
-    """The newest notes with all the words of the query that do not contain it literally. They are counted, so all of
-    them are read, up to the number at which counting ends."""
-    distinct = list(dict.fromkeys(words(fold(query))))
-    if not distinct or exact >= limits.NOTES_COUNTED:
-        return []
-    needle = fold(query.strip())
-    anywhere = listing._replace(limit=limits.NOTES_COUNTED + 1)
-    entries = ctx.store.entries.matching(ctx.scope, anywhere, Words(tuple((word,) for word in distinct)))
-    return [entry for entry in entries if needle not in fold(entry.content)]
 
 
 def list_tags(ctx: Context, this_session: bool = False) -> Tags:

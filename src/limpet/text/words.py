@@ -24,7 +24,7 @@ LONG_HEX = "\u00ff\u00ffhex"
 BRIDGED = "\u00ff\u00ffrun"
 BRIDGED_HEX = "\u00ff\u00ffhexrun"
 BRIDGED_CHARS = WORD_MAX_CHARS // 2 + 1
-INFIX_MIN_CHARS = 3  # shorter pieces of words are looked for by reading, not in the index
+INFIX_MIN_CHARS = 2  # shorter pieces of words are looked for by reading, not in the index
 
 # Scripts written without spaces between words. Each character is a word of its own.
 _ATOM = (

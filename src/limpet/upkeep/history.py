@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, Json
-from limpet.model import FOLD, HANDOFF, JOURNAL, SESSION, Draft, Entry, Event, iso
+from limpet.model import FOLD, HANDOFF, IMPORT, JOURNAL, PERSON, SESSION, Draft, Entry, Event, iso
 from limpet.record import NamedTuple
 from limpet.redaction import VERBATIM
 from limpet.store import DELETE, Decide, Delete, EventQuery
 
 if TYPE_CHECKING:
+    from limpet.journal import write as journal
+    from limpet.journal.document import removal
     from limpet.upkeep import purge
 else:  # loads the window and redaction, which a history or the undo of one change does not need
-    purge = LateModule("upkeep.purge")
+    purge, journal, removal = map(LateModule, ("upkeep.purge", "journal.write", "journal.document.removal"))
 
 # Side effects, which are not meant by "the last change".
 AUTOMATIC = (
@@ -46,11 +48,13 @@ def history(
     return History(ctx.store.entries.events(ctx.scope, EventQuery(kind, key, before_seq=before_seq, limit=limit)))
 
 
-def undo(ctx: Context, seq: int | None = None) -> Undone:
-    """Undo one change: the given one, or the newest that is neither an undo nor undone."""
+def undo(ctx: Context, seq: int | None = None, dry_run: bool = False) -> Undone:
+    """Undo one change: the given one, or the caller's newest that is neither an undo nor undone."""
     event = _last(ctx) if seq is None else ctx.store.entries.event(ctx.scope, seq)
     if event is None:
-        raise errors.no_event(seq) if seq is not None else errors.nothing_to_undo()
+        raise errors.no_event(seq) if seq is not None else _nothing_left(ctx)
+    if dry_run:
+        return Undone(event, 0)
 
     if event.detail.get("erased"):
         raise errors.change_erased(event.seq)
@@ -58,8 +62,6 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
         return _unpurge(ctx, event)
     if event.kind == SESSION and event.before is None:
         raise errors.sessions_stay(event.key)
-    if event.kind == JOURNAL:
-        raise errors.journal_stays(event.seq)
 
     def decide(now: Entry | None) -> Draft | Delete:
         # The content decides, not the version: a later change that was itself undone is no obstacle.
@@ -68,10 +70,28 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
         return _as_it_was(event)
 
     stamp = ctx.stamp("undo", {"of": event.seq})._replace(masking=VERBATIM)
+    if event.kind == JOURNAL:
+        _undo_in_file(ctx, event)
     if half := _other_half(ctx, event):
         return _unreplace(ctx, event, half)
     change = ctx.store.entries.edit(ctx.scope, event.kind, event.key, decide, stamp)
     return Undone(event, change.seq)
+
+
+def _undo_in_file(ctx: Context, event: Event) -> None:
+    """Undo a change of the journal in its file. This comes first: if it fails, nothing has changed."""
+    if _state(ctx.store.entries.read(ctx.scope, JOURNAL, event.key)) != _state(event.after):
+        raise errors.changed_since(event.seq, event.kind, event.key)
+    source, again = event, False
+    while source.operation == "undo":  # back to the change that an undo, or the undo of an undo, is about
+        earlier = ctx.store.entries.event(ctx.scope, source.detail["of"])
+        if earlier is None:
+            raise errors.journal_stays(event.seq)
+        source, again = earlier, not again
+    hunks = source.after.extra.get(removal.EDITED, ()) if source.after is not None else ()
+    if not hunks:
+        raise errors.journal_stays(event.seq)
+    journal.take_back(ctx, [removal.Hunk(**hunk) for hunk in hunks], event.seq, again=again)
 
 
 def _other_half(ctx: Context, event: Event) -> Event | None:
@@ -154,12 +174,35 @@ def _state(entry: Entry | None) -> Draft | None:
 
 
 def _last(ctx: Context) -> Event | None:
-    """The newest change that can be undone. Undos and what they undid are skipped.
+    """The newest change of the caller's that can be undone. Undos and what they undid are skipped.
 
     Folds are skipped too, because they are automatic and not what a caller means by the last change; so are handoffs
-    that a session has used since. A change of the journal is not skipped, though it cannot be undone here: otherwise an
-    older change would be undone in its place.
+    that a session has used since. What somebody else changed is theirs. A deleted output and, for a person, an import
+    are not skipped, though they cannot be undone here: otherwise an older change would be undone in their place.
     """
+    event = _last_of_caller(ctx)
+    gone = ctx.store.outputs.last_deleted(ctx.scope)
+    if gone is not None and gone.gone_at > (event.at if event else 0) and _caller(gone.by) == _caller(ctx.by):
+        raise errors.output_stays(gone.id)
+    return event
+
+
+def _nothing_left(ctx: Context) -> errors.NotFound:
+    """Why nothing was undone, with the newest change of somebody else if there is one."""
+    for event in ctx.store.entries.events(ctx.scope, EventQuery()):
+        if event.operation not in (*AUTOMATIC, "undo") and event.kind != FOLD and _caller(event.by) != _caller(ctx.by):
+            return errors.nothing_of_yours(event.seq, event.operation, event.by)
+    return errors.nothing_to_undo()
+
+
+def _caller(by: str) -> tuple[str, str]:
+    """Who a change is of, whichever door it came through: agent/mcp/alice is the agent alice."""
+    who, _, rest = by.partition("/")
+    return who, rest.partition("/")[2]
+
+
+def _last_of_caller(ctx: Context) -> Event | None:
+    caller = _caller(ctx.by)
     undone: set[int] = set()
     used: set[str] = set()
     purges: set[str] = set()
@@ -170,6 +213,9 @@ def _last(ctx: Context) -> Event | None:
                 if event.seq not in undone:
                     undone.update({event.detail["of"], event.detail.get("with", event.detail["of"])})
                     purges.add(event.detail.get("purge", ""))
+            elif _caller(event.by) != caller:
+                if ctx.who == PERSON and event.by.partition("/")[0] == IMPORT and event.operation not in AUTOMATIC:
+                    raise errors.import_stays(event.seq)
             elif event.operation == "purge":
                 if event.detail["purge"] not in purges and not event.detail.get("erased"):
                     return event

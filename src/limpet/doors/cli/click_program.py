@@ -131,7 +131,7 @@ class ClickCommand(click.Command):
     """A declared command. Its help is that of its operation, then its own, then the example."""
 
     def __init__(self, row: commands.Command, name: str, operation: Operation | None) -> None:
-        description = operation.description() if operation else ""
+        description = operation.description() if operation and not row.own_words else ""
         example = "\n".join(f"  {line}" for line in row.example.split("\n"))
         about = " ".join(part for part in (description, row.help) if part)
         self.row = row
@@ -192,7 +192,10 @@ class ClickGroup(click.Group):
         for heading, names in {**commands.HEADINGS, "more": sorted(self.commands.keys() - headed)}.items():
             if names:
                 with formatter.section(heading.replace("_", " ").capitalize()):
-                    formatter.write_dl([(name, self.commands[name].get_short_help_str(room)) for name in names])
+                    rows = {name: commands.BRIEFLY.get(name) for name in names}
+                    formatter.write_dl(
+                        [(name, rows[name] or self.commands[name].get_short_help_str(room)) for name in names]
+                    )
 
 
 def _callback(row: commands.Command) -> Callable[..., int | None]:

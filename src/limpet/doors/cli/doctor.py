@@ -72,7 +72,7 @@ def examine(cli: Invocation) -> list[Diagnosis]:
         findings += _settings(cli)
     except LimpetError as problem:
         return [*findings, Diagnosis(PROBLEM, "settings", problem.message)]
-    findings += _hooks()
+    findings += hook_trouble()
     store = cli.settings.store
     path = file_of(store)
     if not exists(store):
@@ -85,7 +85,7 @@ def examine(cli: Invocation) -> list[Diagnosis]:
     return findings + _health(cli)
 
 
-def _hooks() -> list[Diagnosis]:
+def hook_trouble() -> list[Diagnosis]:
     """What went wrong in hooks lately. A hook answers its agent even then, so this is where a person sees it."""
     lines = (read_small(os.path.join(settings.data_folder(), "hooks.log"), LOG_BYTES) or "").splitlines()
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - LOG_SECONDS))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
@@ -50,11 +51,20 @@ def update_note(cli: Invocation, id: str, text: str | None, tags: tuple[str, ...
     return replies.show(cli, "update_note", cli.call("update_note", arguments), arguments)
 
 
+def undo(cli: Invocation, seq: int | None, dry_run: bool, yes: bool) -> int:
+    arguments: Json = {"seq": seq, "dry_run": dry_run or None}
+    if seq is None and not (dry_run or yes or cli.json) and sys.stdin.isatty() and sys.stdout.isatty():
+        event = cli.call("undo", {"dry_run": True})["undone"]
+        replies.show_change(render.screen(), event)
+        render.ask("Take this change back?")
+        arguments["seq"] = event["seq"]
+    return replies.show(cli, "undo", cli.call("undo", arguments), arguments)
+
+
 def scratch(cli: Invocation, text: str | None, mode: str | None) -> int:
     mode = "read" if text is None and mode is None else mode
     arguments = {"content": None if text is None else cli.line_from(text), "mode": mode}
-    session = cli.writing() if mode is None else cli.active()
-    return replies.show(cli, "scratch_note", cli.call("scratch_note", arguments, session), arguments)
+    return replies.show(cli, "scratch_note", cli.call("scratch_note", arguments, cli.writing()), arguments)
 
 
 def set_state(cli: Invocation, key: str, value: str | None, text: bool, expected_version: int | None) -> int:
@@ -146,14 +156,27 @@ def _edit(
 
 
 def _change(cli: Invocation, operation: str, arguments: dict[str, Any], calls_for: str) -> int:
-    return replies.show(cli, operation, cli.call(operation, arguments, cli.session_for(calls_for)), arguments)
+    return replies.show(
+        cli, operation, cli.call(operation, arguments, cli.session_for(calls_for, rewrites=True)), arguments
+    )
 
 
 def _edit_by_hand(cli: Invocation, document: dict[str, str]) -> int:
-    """Open the person's editor on a private file. If the result cannot be saved the file stays: no work is lost."""
-    session = cli.session_for(document["calls_for"])
+    session = cli.session_for(document["calls_for"], rewrites=True)
     before = cli.call(document["read"], {}, session)
-    path = _private_file(before["content"])
+
+    def save(content: str) -> int:
+        arguments = {"content": content, "expected_version": before["version"]}
+        return replies.show(cli, document["write"], cli.call(document["write"], arguments, session), arguments)
+
+    return by_hand(cli, before["content"], save)
+
+
+def by_hand(cli: Invocation, before: str, save: Callable[[str], int]) -> int:
+    """Open the person's editor on a private file. If the result cannot be saved the file stays: no work is lost."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Misuse("Give a text; on a terminal, nothing opens your editor.")
+    path = _private_file(before)
     saved = True
     try:
         import click  # late: most commands need neither an editor nor click
@@ -162,11 +185,10 @@ def _edit_by_hand(cli: Invocation, document: dict[str, str]) -> int:
         with open(path, "rb") as file:
             after = file.read().decode("utf-8", "surrogateescape")
         # Editors end the last line; that alone is no change.
-        if after in (before["content"], before["content"] + "\n"):
+        if after in (before, before + "\n"):
             cli.notice("nothing was changed.")
             return 0
-        arguments = {"content": after, "expected_version": before["version"]}
-        return replies.show(cli, document["write"], cli.call(document["write"], arguments, session), arguments)
+        return save(after)
     except LimpetError:
         saved = False
         cli.notice(f"your text was not saved; it is kept in {path}.")

@@ -40,6 +40,7 @@ FLAGS = {
     "include_archived": "--all",
     "include_done": "--all",
 }
+REWRITES = ("write_notepad", "update_notepad", "restore_notepad")  # an agent's plan, which a person may not mean
 # Help for parameters that agents need no words about.
 WORDS = {
     "before_seq": "Only changes before this one",
@@ -85,6 +86,7 @@ def filled(command: Command, operation: Operation | None = None, *, with_help: b
         session=operation.in_session or asks if command.session is None else command.session,
         calls_for=command.calls_for or usual,
         fixed=command.fixed,
+        own_words=command.own_words,
     )
 
 
@@ -133,7 +135,7 @@ def run(cli: Invocation, **values: Any) -> int:
     if command.calls_for == ARGUMENT:
         arguments["session"] = cli.session
     elif session is None:
-        session = cli.session_for(command.calls_for)
+        session = cli.session_for(command.calls_for, rewrites=operation.name in REWRITES)
     if command.calls_for == READING and cli.session and operation.every_session:
         arguments["this_session"] = True  # a person who names a session means that one
     arguments |= command.fixed

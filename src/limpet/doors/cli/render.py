@@ -86,7 +86,7 @@ class RichScreen:
 
     def table(self, columns: Sequence[str], rows: Rows) -> None:
         """A table if it fits the terminal; otherwise a heading per row with its short fields, and its texts below."""
-        cells = [[_when(visible(str(cell))) for cell in row] for row in rows]
+        cells = [[when(visible(str(cell))) for cell in row] for row in rows]
         if not cells:
             return
         widths = [max(map(_width, (name, *column))) for name, *column in zip(columns, *cells, strict=True)]
@@ -144,7 +144,7 @@ def _width(text: str) -> int:
     return max(map(cell_len, text.split("\n")))
 
 
-def _when(cell: str) -> str:
+def when(cell: str) -> str:
     """A moment as people say it: how long ago, or the local time. Any other text stays as it is."""
     if not _MOMENT.fullmatch(cell):
         return cell
@@ -158,6 +158,13 @@ def _when(cell: str) -> str:
     if 0 <= seconds < _DAY and moment.date() == now.date():
         return f"{int(seconds // _HOUR)} h ago"
     return f"{moment:%Y-%m-%d %H:%M}"
+
+
+def ask(question: str) -> None:
+    """Go on when a person says yes."""
+    to_stderr(f"{question} [y/N] ")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise KeyboardInterrupt
 
 
 def one_line(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from limpet.doors.cli import render
 from limpet.doors.cli.render import Screen
 from limpet.doors.cli.run import Invocation
+from limpet.text import brief
 from limpet.window.plan import gauge
 
 Json = dict[str, Any]
@@ -47,6 +48,9 @@ EMPTY: dict[str, tuple[str, str]] = {
     "list_pins": ("pins", "nothing is pinned; `limpet window pin` does it."),
     "list_tasks": ("tasks", "no tasks in this session."),
     "list_folds": ("folds", "nothing is folded."),
+    "list_memory": ("memories", "no memory yet; `limpet memory write KEY TEXT` writes it."),
+    "agent_state": ("key keys", "no values yet; `limpet state set KEY JSON` keeps one."),
+    "list_outputs": ("entries", "no big result was kept yet."),
     "list_seals": ("servers", "no server's tools are sealed; `limpet wrap` and `limpet gateway` seal them."),
     "savings": ("tools", "no big result was kept yet, so nothing was saved."),
 }
@@ -357,8 +361,19 @@ def _history(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> N
     screen.table(columns, rows)
 
 
+def show_change(screen: Screen, event: Json) -> None:
+    """A change as it was, for whoever thinks of undoing it."""
+    of = f"{event['operation']} {event['kind']} {event['key']}"
+    screen.line(f"change {event['seq']}, {render.when(event['at'])}: {of}")
+    for mark, text in (("-", event["before"]), ("+", event["after"])):
+        screen.diff("".join(f"{mark}{line}\n" for line in (text or "").splitlines()))
+
+
 def _undo(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
     event = reply["undone"]
+    if arguments.get("dry_run"):
+        show_change(screen, event)
+        return
     restored = f"; {reply['restored']:,} entries are back" if "restored" in reply else ""
     screen.line(f"change {event['seq']} undone ({event['operation']}: {event['kind']} {event['key']}){restored}")
 
@@ -391,7 +406,9 @@ def _folds(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> Non
 
 def _outputs(cli: Invocation, reply: Json) -> None:
     stats = reply["stats"]
-    cli.notice(f"{stats['entries']:,} outputs, {stats['total_bytes']:,} bytes, {stats['stored_bytes']:,} on disk.")
+    if stats["entries"]:
+        count = brief.counted(stats["entries"], "output")
+        cli.notice(f"{count}, {stats['total_bytes']:,} bytes, {stats['stored_bytes']:,} on disk.")
 
 
 def _read_output(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
@@ -403,6 +420,8 @@ def _read_output(cli: Invocation, screen: Screen, reply: Json, arguments: Json) 
 
 def _savings(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
     rows = [(row["session"], row["tool"], *(f"{row[name]:,}" for name in SAVINGS)) for row in reply["tools"]]
+    if not rows:
+        return
     rows.append(("in all", "", *(f"{reply['total'][name]:,}" for name in SAVINGS)))
     screen.table(("session", "tool", *SAVINGS), rows)
     cli.notice(f"tokens by {reply['tokenizer']}; of long texts a sample is counted.")

@@ -107,19 +107,25 @@ class Invocation:
 
     # --- which session ------------------------------------------------------------------------------------------------
 
-    def session_for(self, purpose: str) -> str:
+    def session_for(self, purpose: str, *, rewrites: bool = False) -> str:
+        """The session that a command works in. One that rewrites an agent's text is asked about first."""
         if purpose == READING:
             return self.session or EVERY  # a person who searches notes wants them from every session
-        return self.active() if purpose == ACTIVE else self.writing()
+        return self.active(rewrites=rewrites) if purpose == ACTIVE else self.writing()
 
     def writing(self) -> str:
         return self.session or self.settings.session or OWN_SESSION
 
-    def active(self) -> str:
+    def active(self, *, rewrites: bool = False) -> str:
         """The session that is named, or else the one that was active last, which is announced."""
         if name := self.session or self.settings.session:
             return name
         guess = self._last_active() or OWN_SESSION
+        if rewrites and guess != OWN_SESSION:
+            if self.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+                raise Misuse(f"This would change a text of session {guess}. If you mean that one: --session {guess}")
+            render.ask(f"This changes a text of session {guess}, the one that was active last. Go on?")
+            return guess
         why = "the command line's own" if guess == OWN_SESSION else "the one that was active last"
         self.notice(f"this is session {guess}, {why}; --session names another.")
         return guess

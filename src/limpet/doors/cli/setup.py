@@ -14,6 +14,7 @@ from limpet.clients import install as installer
 from limpet.clients.base import CodingAgent
 from limpet.clients.edits import InstallTarget, has_hooks
 from limpet.clients.install import FileChange
+from limpet.doors.cli import glance
 from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import Screen, exists, shown_place
 from limpet.doors.cli.run import Invocation
@@ -283,14 +284,17 @@ def status(cli: Invocation) -> None:
     remarks = [*chosen.remarks, *warnings(chosen)]
     name = chosen.name if chosen.own_store else chosen.project
     project = {"name": name, "folder": chosen.root, "store": shown_place(chosen.store), "exists": exists(chosen.store)}
+    seen = glance.of_project(cli)
 
     def draw(screen: Screen) -> None:
         screen.line(f"{name}, in {chosen.root}: {project['store'] if project['exists'] else 'nothing is kept yet'}")
         for remark in remarks:
             screen.line(remark)
+        for line in glance.lines(seen):
+            screen.line(line)
         screen.table(titles, rows)
 
-    cli.answer({"project": project, "remarks": remarks, "clients": statuses}, draw)
+    cli.answer({"project": project, "remarks": remarks, **seen, "clients": statuses}, draw)
 
 
 def _client_status(client: CodingAgent) -> Json:

@@ -46,6 +46,8 @@ PROGRESS_EVERY_SECONDS = 0.2
 def export(cli: Invocation, file: str, force: bool, without_outputs: bool) -> None:
     if file != "-" and not force and os.path.lexists(file):
         raise errors.target_exists(file)
+    if file == "-" and sys.stdout.isatty():
+        raise Misuse("This would fill the screen. Name a file, or send it through a pipe: limpet export | less")
     lines = (render.quiet_json(line) for line in cli.hold.export_lines(outputs=not without_outputs))
     if file == "-":
         with counted(lines, "written", quiet=sys.stdout.isatty()) as counting:
@@ -78,8 +80,12 @@ def import_(
             raise Misuse(f"import {file} takes the place where it keeps things, and at most --dry-run.")
         _import_memory(cli, file, source, dry_run=dry_run)
         return
-    if source is not None or every or dry_run or cli.session:
+    if source is not None:
+        raise errors.no_import(file, ", ".join(("transcript", "store", *TOOLS)))
+    if every or dry_run or cli.session:
         raise Misuse("One file is read; --session, --all and --dry-run go with `import transcript`.")
+    if file != "-" and not os.path.lexists(file):
+        raise errors.no_import(file, ", ".join(("transcript", "store", *TOOLS)))
     hold, masking = cli.hold, Masking(cli.keep_secret)
     with _source(file) as stream, counted(_read_lines(stream), "read") as lines:
         count = hold.import_lines(lines, merge=merge, exact=exact, masking=masking)

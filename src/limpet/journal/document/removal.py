@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate
 from typing import Any
 
 from limpet.journal.document import entries
@@ -16,6 +18,7 @@ from limpet.journal.document.markup import JournalDocument, one_line, scan, unes
 from limpet.record import NamedTuple
 
 CONTEXT_CHARS = 200  # before a piece, by which its place is found again
+EDITED = "edited"  # the member of an entry's extra that holds what its last change did to the file
 _BULLET = re.compile(r"\s*[-*+]\s+(?:\[RESOLVED\]\s+|\[[ xX]\]\s+)?")
 _FIELD = re.compile(r"\s*[-*+]\s+\*\*[^*\n]{1,60}\*\*:\s")
 _ISSUE = re.compile(r" \([^()\s]{1,60}\)\Z")  # the id of an issue, written behind the description of a debt
@@ -28,6 +31,15 @@ class RemovedPiece(NamedTuple):
     at: int
     before: str
     text: str
+
+
+class Hunk(NamedTuple):
+    """Lines that a change replaced by others: where the new ones were put, and the text before them."""
+
+    at: int
+    before: str
+    old: str
+    new: str
 
 
 class Removal(NamedTuple):
@@ -72,6 +84,52 @@ def _place(text: str, piece: RemovedPiece) -> int:
         if ends:
             return min(ends, key=lambda end: abs(end - piece.at))
     return len(text)
+
+
+def hunks_between(before: str, after: str) -> tuple[Hunk, ...]:
+    """What changed, line by line."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    starts = [0, *accumulate(map(len, new))]
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    return tuple(
+        Hunk(
+            starts[j1], after[max(0, starts[j1] - CONTEXT_CHARS) : starts[j1]], "".join(old[i1:i2]), "".join(new[j1:j2])
+        )
+        for what, i1, i2, j1, j2 in matcher.get_opcodes()
+        if what != "equal"
+    )
+
+
+def undone(text: str, hunks: Sequence[Hunk]) -> str | None:
+    """The text with the old lines in place of the new ones. None when these are not in it as they were written."""
+    for hunk in reversed(hunks):
+        at = _standing(text, hunk)
+        if at is None:
+            return None
+        text = text[:at] + hunk.old + text[at + len(hunk.new) :]
+    return text
+
+
+def redone(text: str, hunks: Sequence[Hunk]) -> str | None:
+    """The text with the new lines again, after `undone`."""
+    for hunk in hunks:
+        at = _standing(text, Hunk(hunk.at, hunk.before, hunk.new, hunk.old))
+        if at is None:
+            return None
+        text = text[:at] + hunk.new + text[at + len(hunk.old) :]
+    return text
+
+
+def _standing(text: str, hunk: Hunk) -> int | None:
+    """Where the new lines stand, behind the text that was before them, or else behind its last line."""
+    line = hunk.before[hunk.before.rstrip("\n").rfind("\n") + 1 :]
+    for context in (hunk.before, line):
+        sought = context + hunk.new
+        if text.startswith(sought, hunk.at - len(context)):
+            return hunk.at
+        if sought and text.count(sought) == 1:
+            return text.index(sought) + len(context)
+    return None
 
 
 def from_json(value: Any) -> RemovedPiece:

@@ -142,8 +142,8 @@ class PostgresEntries:
         page = self._db.rows(scope.tenant, EARLIER, (*scope, kind, last, include_done, now, now, limit))
         return tuple(self._entry(scope, row) for row in page)
 
-    def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
-        return self._replica.reads(scope, lambda con: search.containing(con, self._place, scope, query, needle))
+    def containing(self, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
+        return self._replica.reads(scope, lambda con: search.containing(con, self._place, scope, query, needle, words))
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         return self._replica.reads(scope, lambda con: search.matching(con, self._place, scope, query, words))

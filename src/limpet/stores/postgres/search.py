@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from limpet import limits
 from limpet.model import Entry, Scope
 from limpet.record import NamedTuple
 from limpet.store import Listing, Page, Words
@@ -22,12 +23,20 @@ from limpet.stores.shared.sql import Row
 from limpet.text import words as analyse
 
 FEW = 1_000  # texts that are looked up by their numbers; when there are more, the project is read
+TALLIES = (
+    "SELECT coalesce(sum(CASE WHEN kind = ANY(%s) THEN count ELSE -count END), 0)::bigint FROM tallies "
+    "WHERE tenant = %s AND project = %s AND kind = ANY(%s) AND session = %s AND tag = %s"
+)
+EXPIRED_OPEN = (
+    "SELECT tags FROM entries WHERE tenant = %s AND project = %s AND kind = ANY(%s) AND expires_at <= %s AND NOT done "
+    "AND (%s = '' OR session = %s)"
+)
+KEY, UPDATED_AT = (rows.FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 LATEST = "e.updated_at DESC, e.key DESC"
 TAGGED = (
     "e.key IN (SELECT g.key FROM entry_tags g WHERE g.tenant = e.tenant AND g.project = e.project "
     "AND g.kind = e.kind AND g.tag {})"
 )
-GRAM_CHARS = 3  # the substring index has nothing shorter
 
 
 class Conditions(NamedTuple):
@@ -37,24 +46,65 @@ class Conditions(NamedTuple):
     values: Row
 
 
-class Order(NamedTuple):
-    sql: str
-    values: Row = ()
-
-
 def listed(con: Con, place: str, scope: Scope, query: Listing) -> Page:
-    return _page(con, place, scope, query, _listing(scope, query), Order(LATEST))
+    # One kind at a time, because an index has the order of each.
+    latest = [row for kind in query.kinds for row in _latest(con, scope, query._replace(kinds=(kind,)))]
+    if len(query.kinds) > 1:
+        latest.sort(key=lambda row: (row[UPDATED_AT], row[KEY]), reverse=True)
+    total = len(latest)
+    if total >= query.limit:
+        total = _count(con, scope, query)
+    return Page(tuple(rows.to_entry(place, scope, row) for row in latest[: query.limit]), total)
 
 
-def containing(con: Con, place: str, scope: Scope, query: Listing, needle: str) -> Page:
-    folded = analyse.fold(needle)
+def _latest(con: Con, scope: Scope, query: Listing) -> list[Row]:
     where, values = _listing(scope, query)
-    conditions = Conditions(f"{where} AND e.folded LIKE %s", (*values, like(folded)))
-    narrowed = _narrowed(con, conditions) if len(folded) >= GRAM_CHARS else conditions
-    if narrowed is None:
+    sql = f"SELECT {E_FIELDS} FROM entries e WHERE {where} ORDER BY {LATEST} LIMIT %s"  # noqa: S608
+    return con.execute(sql, (*values, query.limit)).fetchall()
+
+
+def _count(con: Con, scope: Scope, query: Listing) -> int:
+    """How many entries a listing has: from tallies where there are any."""
+    tallied = rows.tallied(query)
+    if tallied is None:
+        where, values = _listing(scope, query)
+        total: int = con.execute(f"SELECT count(*) FROM entries e WHERE {where}", values).fetchall()[0][0]  # noqa: S608
+        return total
+    of = (*scope, [*tallied.kinds, *tallied.less], tallied.session, tallied.tag)
+    counted = con.execute(TALLIES, ([*tallied.kinds], *of)).fetchall()[0][0]
+    if not query.now or query.include_replaced:
+        return int(counted)
+    among = (tallied.session, tallied.session)
+    expired = con.execute(EXPIRED_OPEN, (*scope, [*query.kinds], query.now, *among)).fetchall()
+    return rows.still_listed(counted, query, (tags for (tags,) in expired))
+
+
+def containing(con: Con, place: str, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
+    folded = analyse.fold(needle)
+    most = limits.NOTES_COUNTED + 1
+    where, values = _listing(scope, query)
+    hits = _newest(con, Conditions(f"{where} AND e.folded LIKE %s", (*values, like(folded))), most)
+    tsquery = _tsquery(words) if words is not None and len(hits) < most else None
+    if tsquery is not None:
+        beside = f"{where} AND e.terms @@ CAST(%s AS tsquery) AND e.folded NOT LIKE %s"
+        hits += _newest(con, Conditions(beside, (*values, tsquery, like(folded))), most - len(hits))
+    if not hits:
         return Page((), 0)
-    order = Order(f"strpos(e.folded, %s), {LATEST}", (folded,))
-    return _page(con, place, scope, query, narrowed, order, read_all=narrowed is conditions)
+    # Those without the string have no position; they come last, the shortest first.
+    page = con.execute(
+        f"SELECT {E_FIELDS} FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[]) "  # noqa: S608
+        f"ORDER BY nullif(strpos(e.folded, %s), 0) NULLS LAST, "
+        f"CASE WHEN strpos(e.folded, %s) = 0 THEN octet_length(e.content) END, "
+        f"CASE WHEN strpos(e.folded, %s) = 0 THEN e.doc END DESC, {LATEST} LIMIT %s",
+        (*values, array(hits), folded, folded, folded, query.limit),
+    ).fetchall()
+    return Page(tuple(rows.to_entry(place, scope, row) for row in page), len(hits))
+
+
+def _newest(con: Con, conditions: Conditions, most: int) -> list[int]:
+    """The numbers of the newest texts that fit."""
+    sql = f"SELECT e.doc FROM entries e WHERE {conditions.where} ORDER BY e.doc DESC LIMIT %s"  # noqa: S608
+    return [doc for (doc,) in numbers(con, sql, (*conditions.values, most))]
 
 
 def matching(con: Con, place: str, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
@@ -72,24 +122,6 @@ def matching(con: Con, place: str, scope: Scope, query: Listing, words: Words) -
         (tsquery, *narrowed.values, query.limit),
     ).fetchall()
     return tuple(rows.to_entry(place, scope, row) for row in matches)
-
-
-def _page(
-    con: Con, place: str, scope: Scope, query: Listing, conditions: Conditions, order: Order, *, read_all: bool = False
-) -> Page:
-    """One page and the total. Where every text is read to find the page, a count is made only if it is needed."""
-    where, values = conditions
-    read_all = read_all or not query.limit  # an empty page has no row to carry the count
-    count = f"SELECT count(*) FROM entries e WHERE {where}"  # noqa: S608
-    counted, count_values = ("0", ()) if read_all else (f"({count})", values)
-    page = con.execute(
-        f"SELECT {counted}, {E_FIELDS} FROM entries e WHERE {where} ORDER BY {order.sql} LIMIT %s",  # noqa: S608
-        (*count_values, *values, *order.values, query.limit),
-    ).fetchall()
-    total = len(page) if read_all or not page else page[0][0]
-    if read_all and total == query.limit:
-        total = max(total, con.execute(count, values).fetchall()[0][0])
-    return Page(tuple(rows.to_entry(place, scope, row[1:]) for row in page), total)
 
 
 def _narrowed(con: Con, conditions: Conditions) -> Conditions | None:

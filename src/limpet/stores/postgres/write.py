@@ -125,7 +125,7 @@ class Writer:
                 self._con.execute(*statement)
             self._con.execute(INSERT_EVENT, values)
             self._con.execute(NEXT, values)
-            count(self._con, self._scope, [(kind, *count) for count in rows.counts(before, after)])
+            count(self._con, self._scope, rows.counts(before, after))
             tally = self._con.execute(TALLY, values)
         self.proof = ((LOCK, self._scope), (SAME_EVENT, event))
         return after, Tally(*tally.fetchall()[0])
@@ -205,7 +205,7 @@ class Tallies:
 
     def add(self, entry: Entry) -> None:
         for count in rows.counts(None, entry):
-            name = (entry.kind, count.session, count.tag)
+            name = (count.kind, count.session, count.tag)
             label, sum_ = self._counts.get(name, (count.label, 0))
             self._counts[name] = (label, sum_ + count.step)
 

@@ -248,6 +248,13 @@ class SqlOutputs(ABC, Generic[S]):
         matches = self._transactions.rows(scope.tenant, f"{TOMBSTONES} WHERE {ONE}", (*scope, id.lower()))
         return chunks.to_tombstone(self.place, scope, matches[0][2:]) if matches else None
 
+    def last_deleted(self, scope: Scope) -> Tombstone | None:
+        rows = self._transactions.rows(
+            scope.tenant, f"{TOMBSTONES} WHERE {IN_PROJECT} ORDER BY gone_at DESC LIMIT {TOMBSTONE_BATCH}", tuple(scope)
+        )
+        tombstones = (chunks.to_tombstone(self.place, scope, row[2:]) for row in rows)
+        return next((gone for gone in tombstones if gone.why in (DELETED, CLEARED)), None)
+
     # --- deleting -----------------------------------------------------------------------------------------------------
 
     def delete(self, scope: Scope, id: str, stamp: Stamp) -> bool:

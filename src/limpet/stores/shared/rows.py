@@ -12,6 +12,7 @@ from limpet import errors
 from limpet.model import (
     EMPTY,
     MEMORY,
+    NOTE,
     Change,
     Draft,
     Entry,
@@ -25,13 +26,14 @@ from limpet.model import (
     trusted,
 )
 from limpet.record import NamedTuple
-from limpet.store import Decide, Delete, EventQuery, Follow, entry_from, entry_record, to_json
+from limpet.store import Decide, Delete, EventQuery, Follow, Listing, entry_from, entry_record, to_json
 from limpet.stores.shared.checksums import fingerprint
 from limpet.stores.shared.sql import Row
 from limpet.text.words import fold
 
 FIELDS = "kind, key, session, content, tags, done, pinned, origin, extra, version, created_at, updated_at, hash"
 E_FIELDS = ", ".join(f"e.{name}" for name in FIELDS.split(", "))
+DONE = "done "  # before a kind: the tally of those of its entries that are done
 LAST_KEY = "\U0010ffff"  # no key comes after it
 EVENT_FIELDS = ("seq", "at", "by", "operation", "session", "kind", "key", "version")
 
@@ -39,6 +41,7 @@ EVENT_FIELDS = ("seq", "at", "by", "operation", "session", "kind", "key", "versi
 class Count(NamedTuple):
     """One change of a tally: the empty session is the whole project, the empty tag is every entry."""
 
+    kind: str  # with DONE before it for entries that are done
     session: str
     tag: str
     label: str
@@ -231,8 +234,9 @@ def name_of(before: Entry | None, after: Entry | None) -> tuple[str, str]:
 
 
 def counts(before: Entry | None, after: Entry | None) -> list[Count]:
-    """How the tallies change. A total counts every entry, a tag's count only the open ones."""
-    steps: dict[tuple[str, str], int] = {}
+    """How the tallies change. A total counts every entry, a tag's count only the open ones; those that are done have a
+    tally of their own, so that lists of open ones are counted without reading them."""
+    steps: dict[tuple[str, str, str], int] = {}
     labels = {"": ""}
     for entry, step in ((before, -1), (after, 1)):
         if entry is None:
@@ -241,8 +245,40 @@ def counts(before: Entry | None, after: Entry | None) -> list[Count]:
         labels |= named
         for session in {"", entry.session}:
             for tag in ("",) if entry.done else ("", *named):
-                steps[session, tag] = steps.get((session, tag), 0) + step
-    return [Count(session, tag, labels[tag], step) for (session, tag), step in sorted(steps.items()) if step]
+                name = (entry.kind, session, tag)
+                steps[name] = steps.get(name, 0) + step
+            if entry.done:
+                name = (DONE + entry.kind, session, "")
+                steps[name] = steps.get(name, 0) + step
+    return [Count(*name, labels[name[2]], step) for name, step in sorted(steps.items()) if step]
+
+
+class Tallied(NamedTuple):
+    """The tallies that count a listing: of these kinds, less those of others."""
+
+    kinds: tuple[str, ...]
+    less: tuple[str, ...]
+    session: str
+    tag: str
+
+
+def tallied(query: Listing) -> Tallied | None:
+    """None for a listing that no tally counts."""
+    kinds, session = query.kinds, query.session or ""
+    if query.tags_any or query.pinned or len(query.tags) > 1 or query.session == "":
+        return None
+    if not query.include_done and not query.include_replaced:
+        of_tag = bool(query.tags)  # which counts open ones alone
+        return Tallied(kinds, () if of_tag else tuple(DONE + kind for kind in kinds), session, "".join(query.tags))
+    never_replaced = {NOTE, MEMORY}.isdisjoint(kinds)
+    if query.include_done and not query.tags and (query.include_replaced or never_replaced):
+        return Tallied(kinds, (), session, "")
+    return None
+
+
+def still_listed(count: int, query: Listing, expired: Iterable[str]) -> int:
+    """The tally of a listing without what has expired, of which these are the tags, as JSON."""
+    return count - sum(set(query.tags) <= {fold(tag) for tag in _tags(tags)} for tags in expired)
 
 
 def open_tags(counted: Iterable[Row], expired: Iterable[str]) -> tuple[TagCount, ...]:

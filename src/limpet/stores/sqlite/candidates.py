@@ -20,6 +20,7 @@ from limpet.text import words as analyse
 # The position of a string in the text of an entry. Folding in SQL is exact for ASCII; other text is folded in Python.
 TEXT = "iif(e.kind = 'memory', e.key || char(10) || e.content, e.content)"
 POSITION = f"instr(iif(octet_length({TEXT}) = length({TEXT}), lower({TEXT}), fold({TEXT})), ?)"
+SIZE = "octet_length(e.content)"
 # The statements of this module are built from constants; every value is a parameter.
 OFFSETS = "SELECT doc, offset FROM {table}_at WHERE term = ? LIMIT ?"
 WITH_LITERAL = (

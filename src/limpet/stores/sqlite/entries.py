@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
 
 import apsw
 
-from limpet import errors
+from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from limpet.redaction.entries import masked, refuse_secret_session
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 else:
     search = LateModule("stores.sqlite.candidates")  # imported at the first search: hooks and most commands need none
 
+KEY, UPDATED_AT = (FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 KNOWN_LABELS = 2_000  # spellings of tags that a process caches
 
 # The statements of this module are built from constants; every value is a parameter.
@@ -58,12 +60,14 @@ NEXT_CLOCK = "UPDATE projects SET clock = clock + 1 WHERE tenant = ? AND project
 ADD_TO_TALLY = (
     "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
 )
+ONE_TALLY = "SELECT count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? AND tag = ?"
 TAG_COUNTS = (
     "SELECT tag, label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "
     "AND tag <> '' AND count > 0 ORDER BY tag"
 )
 EXPIRED = "FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND expires_at <= ?"
 ANY_EXPIRED = f"SELECT 1 {EXPIRED} LIMIT 1"
+EXPIRED_OPEN = f"SELECT tags {EXPIRED} AND done = 0 AND (? = '' OR session = ?)"
 EXPIRED_TAGS = f"SELECT tags {EXPIRED} AND done = 0 AND tags <> '[]' AND (? = '' OR session = ?)"
 LAST_BEFORE = "SELECT seq FROM events WHERE tenant = ? AND project = ? AND at < ? ORDER BY seq DESC LIMIT 1"
 FIRST_CHANGES = (
@@ -116,17 +120,15 @@ class SqliteEntries:
         return entry
 
     def list(self, scope: Scope, query: Listing) -> Page:
-        source, values = _source(scope, query)
-
         def work(con: Connection) -> Page:
-            latest = con.rows(
-                f"SELECT {E_FIELDS} FROM {source} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?",  # noqa: S608
-                (*values, query.limit),
-            )
+            # One kind at a time, because an index has the order of each.
+            latest = [row for kind in query.kinds for row in _latest(con, scope, query._replace(kinds=(kind,)))]
+            if len(query.kinds) > 1:
+                latest.sort(key=lambda row: (row[UPDATED_AT], row[KEY]), reverse=True)
             total = len(latest)
-            if total == query.limit:
-                total = con.rows(f"SELECT count(*) FROM {source}", values)[0][0]  # noqa: S608
-            return Page(tuple(self._entry(scope, row) for row in latest), total)
+            if total >= query.limit:
+                total = _count(con, scope, query)
+            return Page(tuple(self._entry(scope, row) for row in latest[: query.limit]), total)
 
         return self._db.read(work)
 
@@ -137,15 +139,17 @@ class SqliteEntries:
         page = self._db.rows(EARLIER, (*scope, kind, last, int(include_done), now, now, limit))
         return tuple(self._entry(scope, row) for row in page)
 
-    def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
+    def containing(self, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
         folded = analyse.fold(needle)
 
         def work(con: Connection) -> Page:
-            source, values = _source(scope, query, may_contain(con, folded))
-            sql = f"SELECT {search.POSITION}, e.updated_at, e.key, e.rowid FROM {source}"  # noqa: S608
-            possible = con.rows(sql, (folded, *values))
-            hits = sorted((hit for hit in possible if hit[0]), key=lambda hit: str(hit[2]), reverse=True)
+            most = limits.NOTES_COUNTED + 1
+            hits = list(islice(_newest_with(con, scope, query, folded, may_contain(con, folded)), most))
+            hits.sort(key=lambda hit: str(hit[2]), reverse=True)
             hits.sort(key=lambda hit: (hit[0], -hit[1]))  # position, then newest; ties stay ordered by key
+            match = _match(con, words) if words is not None and len(hits) < most else None
+            beside = () if match is None else _newest_with(con, scope, query, folded, match, within=False)
+            hits += sorted(islice(beside, most - len(hits)), key=lambda hit: int(hit[4]))  # ties stay newest first
             by_rowid = f"SELECT {FIELDS} FROM entries WHERE rowid = ?"  # noqa: S608
             page = (row for hit in hits[: query.limit] for row in con.rows(by_rowid, (hit[3],)))
             return Page(tuple(self._entry(scope, row) for row in page), len(hits))
@@ -154,15 +158,10 @@ class SqliteEntries:
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         def work(con: Connection) -> tuple[Entry, ...]:
-            groups = []
-            for group in filter(None, words.groups):
-                forms: set[str] = set().union(*(indexed_forms(con, word) for word in group))
-                if not forms and words.every:
-                    return ()  # every group is required, and no entry holds this one
-                groups.append(any_of(forms))
-            if not groups:
+            match = _match(con, words)
+            if match is None:
                 return ()
-            source, values = _source(scope, query, (" AND " if words.every else " OR ").join(groups))
+            source, values = _source(scope, query, match)
             # Newest first is the order of the index itself, read from its end: no scores are needed with `every`.
             order = "t.rowid DESC" if words.every else "t.rank"
             sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?"  # noqa: S608
@@ -394,8 +393,7 @@ class SqliteEntries:
                 con.execute("DELETE FROM entries WHERE rowid = ?", (doc,))
             else:
                 con.execute(REPLACE_ENTRY, (*rows.to_row(scope, after)[4:], doc))
-        kind, _ = rows.name_of(before, after)
-        con.executemany(ADD_TO_TALLY, [(*scope, kind, *count) for count in rows.counts(before, after)])
+        con.executemany(ADD_TO_TALLY, [(*scope, *count) for count in rows.counts(before, after)])
         self.index(con, scope, doc, before, after, new)
 
     def index(
@@ -450,8 +448,9 @@ class SqliteEntries:
     ) -> int:
         """Add the entries and events of a dump to an empty project, inside a transaction. Returns how many entries."""
         count = seq = clock = 0
+        new = NewWords()
         for entry in sorted(entries, key=lambda entry: entry.created_at):  # the index is in order of creation
-            self._put(con, scope, None, entry, NewWords())
+            self._put(con, scope, None, entry, new)
             count, clock = count + 1, max(clock, entry.updated_at)
         for record in records:
             con.execute(NEW_EVENT, rows.event_row(scope, record))
@@ -492,6 +491,30 @@ def _frees(before: Entry | None, draft: Draft | Delete | None) -> bool:
     return not isinstance(draft, Draft) or len(draft.content) < len(before.content)
 
 
+def _latest(con: Connection, scope: Scope, query: Listing) -> list[Row]:
+    source, values = _source(scope, query)
+    sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?"  # noqa: S608
+    return con.rows(sql, (*values, query.limit))
+
+
+def _count(con: Connection, scope: Scope, query: Listing) -> int:
+    """How many entries a listing has: from tallies where there are any."""
+    tallied = rows.tallied(query)
+    if tallied is None:
+        source, values = _source(scope, query)
+        total: int = con.rows(f"SELECT count(*) FROM {source}", values)[0][0]  # noqa: S608
+        return total
+    count = 0
+    for sign, kinds in ((1, tallied.kinds), (-1, tallied.less)):
+        for kind in kinds:
+            count += sign * sum(row[0] for row in con.rows(ONE_TALLY, (*scope, kind, tallied.session, tallied.tag)))
+    if not query.now or query.include_replaced:
+        return count
+    among = (tallied.session, tallied.session)
+    expired = [tags for kind in query.kinds for (tags,) in con.rows(EXPIRED_OPEN, (*scope, kind, query.now, *among))]
+    return rows.still_listed(count, query, expired)
+
+
 def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str, tuple[Any, ...]]:
     """The FROM and WHERE of a listing, and their values. Tags are tokens of the index."""
     matches = [f"({match})"] if match else []
@@ -510,10 +533,33 @@ def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str
         values.append(query.now)
     table = "entries e"
     if matches:
-        table = "terms t JOIN entries e ON e.rowid = t.rowid"
+        table = "terms t CROSS JOIN entries e ON e.rowid = t.rowid"
         conditions.append("terms MATCH ?")
         values.append(" AND ".join(matches))
     return f"{table} WHERE {' AND '.join(conditions)}", tuple(values)
+
+
+def _newest_with(
+    con: Connection, scope: Scope, query: Listing, folded: str, match: str | None, *, within: bool = True
+) -> Iterator[Row]:
+    """Position, time, key, number and size of the texts that contain a string, newest first, one by one: who has enough
+    stops. With `within` off, of those that match and do not contain it."""
+    source, values = _source(scope, query, match)
+    number = "e.rowid" if source.startswith("entries") else "t.rowid"  # the index gives its own in order
+    sql = f"SELECT {search.POSITION}, e.updated_at, e.key, e.rowid, {search.SIZE} FROM {source} ORDER BY {number} DESC"  # noqa: S608
+    possible = cast(Iterator[Row], con.execute(sql, (folded, *values)))
+    return (hit for hit in possible if bool(hit[0]) is within)
+
+
+def _match(con: Connection, words: Words) -> str | None:
+    """A word query in the syntax of the index; None where no entry can match."""
+    groups = []
+    for group in filter(None, words.groups):
+        forms: set[str] = set().union(*(indexed_forms(con, word) for word in group))
+        if not forms and words.every:
+            return None  # every group is required, and no entry holds this one
+        groups.append(any_of(forms))
+    return (" AND " if words.every else " OR ").join(groups) or None
 
 
 def _by_done(query: Listing) -> str:

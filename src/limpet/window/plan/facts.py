@@ -33,14 +33,14 @@ from limpet.window.plan import cues
 from limpet.window.plan.actions import COMMAND, EFFECT, READ, ToolAction, actions
 
 ASKS, RULES, DECISIONS, OPEN, FIGURES = "asks", "rules", "decisions", "open", "figures"
-# Other sentences: the user's with a cue, with a figure or a name, and without any; the model's with a name, the ends of
-# its answers, and what else it said.
+# Other sentences: the user's with a cue, with a figure or a name, and without any; the model's with a cue of a rule,
+# with a name, the ends of its answers, and what else it said.
 WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS = "wishes", "details", "statements", "named", "answers"
-REMARKS = "remarks"
+ADVICE, REMARKS = "advice", "remarks"
 TASKS, FAILURES, COMMANDS, CHANGES = "tasks", "failures", "commands", "changes"
 FILES, IDS, NUMBERS, CLOSED = "files", "ids", "numbers", "closed"
 KINDS = (
-    *(ASKS, RULES, DECISIONS, OPEN, FIGURES, WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS, REMARKS),
+    *(ASKS, RULES, DECISIONS, OPEN, FIGURES, WISHES, DETAILS, STATEMENTS, ADVICE, NAMED, ANSWERS, REMARKS),
     *(TASKS, FAILURES, COMMANDS, CHANGES, FILES, IDS, NUMBERS),
 )
 LINE_MAX = 300  # characters kept of one line
@@ -240,7 +240,8 @@ def _kind(text: str, by_user: bool) -> str:
     present = cues.kinds(text)
     for cue in cues.IN_ORDER:
         if cue in present:
-            return _CUED[cue]
+            # The user makes the rules. A model that explains something says "must" all the time.
+            return ADVICE if cue == cues.RULE and not by_user else _CUED[cue]
     if by_user and (cues.WISH in present or _ITEM.match(text)):
         return WISHES
     if _NUMBER.search(text) or (_DIGIT.search(text) and _names(text)) or (not text.isascii() and _QUOTED.search(text)):
@@ -319,7 +320,7 @@ def plain(text: str) -> str:
 # Kind of fact: its heading, and its guaranteed percentage of the budget. The rest of the budget is given out in this
 # order: first what the user said and what an agent would get wrong without, last what it could look up.
 SECTIONS: Mapping[str, tuple[str, int]] = {
-    RULES: ("Rules", 16),
+    RULES: ("Rules", 13),
     ASKS: ("Asked for", 22),
     WISHES: ("Wanted", 10),
     OPEN: ("Open", 11),
@@ -327,6 +328,7 @@ SECTIONS: Mapping[str, tuple[str, int]] = {
     DETAILS: ("Details from the user", 6),
     STATEMENTS: ("Said by the user", 4),
     FIGURES: ("Figures", 6),
+    ADVICE: ("Rules in your words", 3),
     NAMED: ("Named", 2),
     REMARKS: ("Said by you on the way", 0),
     FAILURES: ("Failed", 3),
@@ -346,6 +348,7 @@ ORDER = (
     DETAILS,
     STATEMENTS,
     FIGURES,
+    ADVICE,
     NAMED,
     TASKS,
     FAILURES,
@@ -358,10 +361,11 @@ ORDER = (
 )
 CUED = (RULES, WISHES, OPEN, DECISIONS)
 BOTH_ENDS = (RULES, ASKS, WISHES, DETAILS, STATEMENTS)  # where there are too many: the first and the last ones
-SERIES = (ASKS, WISHES, DETAILS, STATEMENTS, FIGURES, NAMED, ANSWERS, REMARKS)  # where lines that count up are one
+# Kinds in which lines that count up are one.
+SERIES = (ASKS, WISHES, DETAILS, STATEMENTS, FIGURES, ADVICE, NAMED, ANSWERS, REMARKS)
 # A sentence whose words follow each other in several others too tells little in any language: others come first.
-SENTENCES = (RULES, DECISIONS, OPEN, FIGURES, WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS, REMARKS)
-WORN = (WISHES, DETAILS, STATEMENTS, NAMED, ANSWERS, REMARKS)
+SENTENCES = (RULES, DECISIONS, OPEN, FIGURES, WISHES, DETAILS, STATEMENTS, ADVICE, NAMED, ANSWERS, REMARKS)
+WORN = (WISHES, DETAILS, STATEMENTS, ADVICE, NAMED, ANSWERS, REMARKS)
 RARE = 2  # sentences at most in which two words follow each other that tell something
 REMARKS_PERCENT = 30  # of the budget that the model's other sentences get at most
 IN_A_ROW = (FILES, IDS)  # names, listed in one line
@@ -511,7 +515,7 @@ def _take(waiting: list[Cost], taken: list[str], room: int, *, both_ends: bool =
 ADDENDUM_HEADING = "Also said before:"
 # In the order in which the budget is given out: lines with a cue, what the user said, names, bare numbers of the model,
 # and the other sentences of long messages.
-CHECKED = (RULES, OPEN, DECISIONS, ASKS, WISHES, IDS, FILES, DETAILS, NUMBERS, STATEMENTS)
+CHECKED = (RULES, OPEN, DECISIONS, ASKS, WISHES, IDS, FILES, DETAILS, NUMBERS, STATEMENTS, ADVICE)
 LABELS = {
     RULES: "rule",
     OPEN: "open",
@@ -523,6 +527,7 @@ LABELS = {
     DETAILS: "said",
     NUMBERS: "numbers",
     STATEMENTS: "said",
+    ADVICE: "your rule",
 }
 
 

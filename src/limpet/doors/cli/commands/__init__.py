@@ -18,12 +18,56 @@ if TYPE_CHECKING:
 HEADINGS = {
     "remember": ("note", "memory", "handoff", "pad", "prompt", "scratch", "state", "skill", "journal"),
     "find": ("recall", "tags", "context"),
-    "look": ("session", "history", "undo", "window", "task", "output", "savings", "sandbox", "demo"),
+    "look": ("session", "messages", "history", "undo", "window", "task", "output", "savings", "sandbox", "demo"),
     "connect": (
         *("init", "install", "uninstall", "status", "trust", "untrust", "project", "mcp", "serve", "dashboard", "wrap"),
         *("gateway", "hook", "off", "on", "tools", "seals", "completion"),
     ),
     "look_after": ("doctor", "index", "audit", "purge", "export", "import", "backup", "restore", "store", "token"),
+}
+# What `limpet --help` says of them, where their own help begins with more than fits a line.
+BRIEFLY = {
+    "pad": "The notepad of a session: its plan and progress.",
+    "prompt": "What a project's agents are always told.",
+    "scratch": "A quick note without tags.",
+    "journal": "The project's NOTES.md: where the work stands, and why.",
+    "recall": "Search everything that is kept, in all sessions.",
+    "tags": "The tags in use.",
+    "context": "What a model reads at the start of a new session.",
+    "messages": "Read the conversation of a session.",
+    "history": "What changed, newest first, and who did it.",
+    "undo": "Take back your last change, or one by its number.",
+    "window": "What fills a session's window, and what is folded.",
+    "savings": "The tokens that kept outputs saved.",
+    "sandbox": "Python over kept outputs, where it can do no harm.",
+    "demo": "A short story: what survives a wiped context.",
+    "init": "Make a store for the project you are in.",
+    "install": "Put Limpet into a coding agent's configuration.",
+    "uninstall": "Take it out again.",
+    "status": "This project at a glance, and who has Limpet.",
+    "trust": "Let the settings that a repository brings count.",
+    "untrust": "Take that back.",
+    "project": "The projects that have memory on this machine.",
+    "mcp": "Speak MCP, for a client that starts it.",
+    "serve": "Speak MCP over HTTP, with the dashboard.",
+    "dashboard": "Look at what is kept, in a browser.",
+    "wrap": "Stand in front of an MCP server: big results are kept.",
+    "gateway": "The same for many MCP servers at once.",
+    "hook": "What coding agents call at their events.",
+    "off": "Switch the hooks off in this project.",
+    "on": "Switch them on again.",
+    "tools": "The tools of a profile, and the tokens they cost.",
+    "seals": "Tools of other servers, as they were first seen.",
+    "completion": "The script that lets a shell complete words.",
+    "doctor": "Check settings, store, checksums and permissions.",
+    "index": "Make the vectors that recall compares texts by.",
+    "audit": "What somebody should look at: secrets, repeats, age.",
+    "purge": "Take out what came from one origin.",
+    "export": "Write the project with its history to a file.",
+    "import": "Read an export, a transcript or another tool's memory.",
+    "backup": "Copy the whole store into a file.",
+    "restore": "Put a backup into an empty store.",
+    "token": "Who may come in to the HTTP server.",
 }
 MOST_WORDS = 3  # of a command
 PLAIN = "limpet.doors.cli.plain"  # for commands that are one call of one operation
@@ -93,7 +137,18 @@ class Command:
     What a declaration leaves out comes from the operation's row: see `plain.filled`.
     """
 
-    __slots__ = ("calls_for", "example", "fixed", "help", "params", "run", "session", "standalone", "words")
+    __slots__ = (
+        "calls_for",
+        "example",
+        "fixed",
+        "help",
+        "own_words",
+        "params",
+        "run",
+        "session",
+        "standalone",
+        "words",
+    )
 
     def __init__(  # noqa: PLR0913 - a declaration has many fields
         self,
@@ -106,6 +161,7 @@ class Command:
         run: str = "",  # "module:function", called with the invocation and the values
         calls_for: str = "",
         fixed: Mapping[str, Any] = {},  # arguments of the operation that follow from the words
+        own_words: bool = False,  # `help` stands alone, without the description of the operation
         standalone: bool = False,  # the function takes the values without an invocation, and ends the process
     ) -> None:
         self.words = words
@@ -116,6 +172,7 @@ class Command:
         self.run = run
         self.calls_for = calls_for
         self.fixed = fixed
+        self.own_words = own_words
         self.standalone = standalone
 
 
@@ -167,7 +224,11 @@ def repeated(flags: str, metavar: str, help: str, *, to: str = "") -> Parameter:
 LIMIT = number("--limit", "N", "At most so many.")
 STORE = option("--store", "PLACE", "A path or a postgresql:// address. Otherwise that of the project you are in.")
 PROJECT = option("--project", "NAME", "A project by its name or id. Otherwise the one you are in.")
-SESSION = option("--session", "ID", "The session. Notes are looked for in every session unless you name one.")
+SESSION = option(
+    "--session",
+    "ID",
+    "The session. Otherwise the command line's own, `cli`; for notepads and windows the last active one.",
+)
 JSON = flag("--json", "Answer in one line of JSON; errors too, on standard error.")
 KEEP_SECRET = flag("--keep-secret", "Store what looks like a secret as it is; otherwise it is masked.")
 SHARED = (STORE, PROJECT, SESSION, JSON)  # before the command or after it; the last one counts
@@ -176,7 +237,17 @@ SHARED = (STORE, PROJECT, SESSION, JSON)  # before the command or after it; the 
 # The commands that store a text; tests/doors/test_secrets.py compares them with the operations that do.
 STORE_TEXT = frozenset(
     (
-        *("note add", "note update", "memory write", "handoff write", "scratch", "state set", "skill promote"),
+        *(
+            "note add",
+            "note update",
+            "note edit",
+            "memory write",
+            "memory edit",
+            "handoff write",
+            "scratch",
+            "state set",
+            "skill promote",
+        ),
         *("pad write", "pad append", "pad prepend", "pad edit", "prompt write", "prompt append", "prompt prepend"),
         *("prompt edit", "journal decision add", "journal question add", "journal goal add", "journal debt add"),
         *("journal blocker add", "journal identifier add", "journal set task", "journal set state"),

@@ -67,7 +67,8 @@ CONFIGURATION = (
         "Take Limpet out of a coding agent's configuration. A file nobody changed since is given back byte for byte; "
         "from any other only our own part is removed. Notes and everything else that was kept stay.",
         (argument("client"), SCOPE, DRY_RUN), run=f"{SETUP}:uninstall"),
-    Command("status", "limpet status", "Show which coding agents have Limpet, here and in your home folder.",
+    Command("status", "limpet status",
+        "Show this project at a glance: its store, what is kept, trust and trouble; and which coding agents have it.",
         run=f"{SETUP}:status"),
     Command("trust", "limpet trust --show\nlimpet trust\nlimpet trust --store postgresql://db.example.org/limpet",
         "Show what the repository you are in wants to decide (.limpet/config.toml and .limpet/skills), and let it "

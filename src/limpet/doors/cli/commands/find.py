@@ -9,11 +9,9 @@ from limpet.doors.cli.commands import Command, flag, option
 COMMANDS = (
     Command("recall", "limpet recall 'why did we drop the old lexer'\nlimpet recall lexer --kind notes --since 7d",
         params=("query", "kinds", "tags", "tags_any",
-            option("--of", "SESSION", "Only what this session wrote.", to="session"),
             "since", "until", option("--key-prefix", "TEXT", "Only ids and keys that begin so."),
             flag("--done", "Finished notes too.", to="include_done"), "include_replaced", "limit", "tokens",
-            flag("--more", "Weak matches too, when nothing fits.", to="more")),
-        session=False),
+            flag("--more", "Weak matches too, when nothing fits.", to="more"))),
     Command("tags", "limpet tags"),
     Command("context", "limpet context",
         "Print what a model would read at the start of a new session, names of tools included: handoff, notepad and "

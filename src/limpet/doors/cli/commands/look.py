@@ -12,11 +12,13 @@ from limpet.doors.cli.commands import (
     Group,
     argument,
     flag,
+    number,
     option,
     optional,
 )
 
 OWN = "limpet.doors.cli.own_logic"
+ENTRIES = "limpet.doors.cli.entries"
 
 # One paragraph per command, laid out by hand: a formatter would need twice the lines.
 # fmt: off
@@ -27,6 +29,10 @@ SESSIONS = (
     Command("session begin", "limpet session begin parser --task 'Port the parser to Rust'",
         params=(argument("id"), option("--task", "TEXT", "What it works on.")), session=False,
         calls_for=BY_ID),
+    Command("messages", "limpet messages\nlimpet messages --session parser --last 50",
+        "Read the conversation of a session, as it was kept: the last messages, or those from a position on.",
+        (number("--first", "N", "From this message on; the first is 1."),
+            number("--last", "N", "Only so many, the newest. [default: 20]")), session=True, run=f"{ENTRIES}:messages"),
     Command("session archive", "limpet session archive parser"),
     Command("session spawn", "limpet session spawn 'Read the old grammar' --session parser --note note_1"),
     Command("session fork", "limpet session fork 'Try it with a table' --session parser"),
@@ -34,7 +40,10 @@ SESSIONS = (
     Command("session report", "limpet session report 'Nothing depends on it' --session sub_0a1b2c"),
     Command("session end", "limpet session end sub_0a1b2c cancelled --result 'No longer needed'"),
     Command("history", "limpet history --kind note --limit 10"),
-    Command("undo", "limpet undo\nlimpet undo 42", params=(optional("seq", NUMBER),)),
+    Command("undo", "limpet undo\nlimpet undo 42",
+        "On a terminal your last change is named first, and you are asked. `limpet history` lists the numbers.",
+        (optional("seq", NUMBER), flag("--dry-run", "Only say which it would be."), flag("--yes", "Do not ask.")),
+        run=f"{OWN}:undo"),
 )
 
 WINDOW = (
@@ -51,7 +60,7 @@ WINDOW = (
     Command("task begin", "limpet task begin 'Find out why casts fail'"),
     Command("task end", "limpet task end 'LL(1) cannot tell casts from calls; using two tokens'"),
     Command("task cancel", "limpet task cancel 'the grammar is generated, not written'"),
-    Command("task list", "limpet task list", calls_for=ACTIVE),
+    Command("task list", "limpet task list"),
 )
 
 OUTPUTS = (

@@ -19,23 +19,30 @@ from limpet.doors.cli.commands import (
 )
 
 OWN = "limpet.doors.cli.own_logic"
+ENTRIES = "limpet.doors.cli.entries"
 FROM_INPUT = "Without a text, or with -, it is read from standard input."
 
 # One paragraph per command, laid out by hand: a formatter would need twice the lines.
 # fmt: off
+UPDATED = (
+    argument("id"), optional("text"),
+    repeated("--tag", "TAG", "Replaces all its tags; may be repeated.", to="tags"),
+    flag("--no-tags", "Take all its tags away."),
+    flag("--done/--open", "Mark it done (hidden, not lost), or open again.", SWITCH),
+    option("--expires", "WHEN", "When it stops being true: 30d, a day, or never."),
+    repeated("--anchor", "PLACE", "What it cites, in place of what it cited; may be repeated.", to="anchors"),
+    number("--if-version", "N", "Only if this is still its version.", to="expected_version"),
+)
 NOTES = (
     Group("note", "Short tagged texts that agents write down and find again."),
     Command("note add",
         "limpet note add 'Casts break LL(1)' --tag grammar --tag parser\ngit log -3 | limpet note add -", FROM_INPUT),
-    Command("note update", "limpet note update note_1772445300000 --done", "Give - as the text to read it.",
-        (argument("id"), optional("text"),
-            repeated("--tag", "TAG", "Replaces all its tags; may be repeated.", to="tags"),
-            flag("--no-tags", "Take all its tags away."),
-            flag("--done/--open", "Mark it done (hidden, not lost), or open again.", SWITCH),
-            option("--expires", "WHEN", "When it stops being true: 30d, a day, or never."),
-            repeated("--anchor", "PLACE", "What it cites, in place of what it cited; may be repeated.", to="anchors"),
-            number("--if-version", "N", "Only if this is still its version.", to="expected_version")),
+    Command("note update", "limpet note update note_1772445300000 --done", "Give - as the text to read it.", UPDATED,
         run=f"{OWN}:update_note"),
+    Command("note show", "limpet note show note_1772445300000", "Print one note in full, and where it is from.",
+        (argument("id"),), run=f"{ENTRIES}:show_note"),
+    Command("note edit", "limpet note edit note_1772445300000 'Casts need two tokens'",
+        "The same as `note update`. Without a text your editor opens.", UPDATED, run=f"{ENTRIES}:edit_note"),
     Command("note delete", "limpet note delete note_1772445300000", "`limpet undo` brings it back.", session=False),
     Command("note list", "limpet note list --tag grammar --limit 50"),
     Command("note search", "limpet note search 'LL(1)' --tag grammar",
@@ -53,6 +60,9 @@ MEMORY = (
         ("key", "content",
             flag("--append", "Add to what is there instead of replacing it.", to="mode", value="append"),
             "replaces", "expires", "anchors", "expected_version")),
+    Command("memory edit", "limpet memory edit release",
+        "Your editor opens; if it was changed meanwhile, nothing is overwritten.", (argument("key"),), session=True,
+        run=f"{ENTRIES}:edit_memory"),
     Command("memory delete", "limpet memory delete release", "`limpet undo` brings it back."),
     Command("memory pin", "limpet memory pin release", session=False, fixed={"pinned": True}),
     Command("memory unpin", "limpet memory unpin release", session=False, fixed={"pinned": False}),
@@ -60,6 +70,8 @@ MEMORY = (
     Command("handoff write", "limpet handoff write 'Parser done. Next: casts, see the notepad of session parser.'",
         FROM_INPUT),
     Command("handoff show", "limpet handoff show"),
+    Command("handoff list", "limpet handoff list", "List the handoffs, used or not, the newest first.",
+        run=f"{ENTRIES}:list_handoffs"),
 )
 
 EXPECTED = number("--if-version", "N", "Only if this is still its version.", to="expected_version")
@@ -108,16 +120,17 @@ SHEETS = (
 
 STATE = (
     Group("state", "JSON values that agents keep by key, for the whole project."),
-    Command("state get", "limpet state get build", params=(argument("key"),), session=False,
-        fixed={"action": "get"}),
-    Command("state keys", "limpet state keys build.", params=(optional("prefix"),), session=False,
-        fixed={"action": "keys"}),
+    Command("state get", "limpet state get build", "Print a value.", (argument("key"),), session=False,
+        fixed={"action": "get"}, own_words=True),
+    Command("state keys", "limpet state keys build.", "List the keys, or those that begin so.", (optional("prefix"),),
+        session=False, fixed={"action": "keys"}, own_words=True),
     Command("state set", "limpet state set build '{\"number\": 7}'\nlimpet state set owner Ada --text",
         "Without a value, or with -, it is read from standard input.",
         (argument("key"), optional("value"), flag("--text", "The value is a text as it stands, not JSON."),
             number("--if-version", "N", "Only if this is its version.", to="expected_version")), session=True,
         run=f"{OWN}:set_state"),
-    Command("state delete", "limpet state delete build", params=(argument("key"),), fixed={"action": "delete"}),
+    Command("state delete", "limpet state delete build", "Delete a value; `limpet undo` brings it back.",
+        (argument("key"),), fixed={"action": "delete"}, own_words=True),
 )
 
 SKILLS = (
@@ -179,10 +192,11 @@ def _items() -> tuple[Group | Command, ...]:
         path = f"journal {name}"
         commands += [
             Group(path, help_text),
-            Command(f"{path} add", f"limpet {path} add {_quoted(text)}", params=(JOURNAL_TEXT, *options),
-                fixed={"section": name}),
-            Command(f"{path} done", f"limpet {path} done {_quoted(text.split()[1])}", params=("text",),
-                fixed={"section": name, "done": True}),
+            Command(f"{path} add", f"limpet {path} add {_quoted(text)}", f"Add a {name} to the journal.",
+                (JOURNAL_TEXT, *options), fixed={"section": name}, own_words=True),
+            Command(f"{path} done", f"limpet {path} done {_quoted(' '.join(text.split()[-2:]))}",
+                f"Mark the one open {name} that holds this text as done.", ("text",),
+                fixed={"section": name, "done": True}, own_words=True),
         ]
     return tuple(commands)
 
@@ -214,12 +228,13 @@ JOURNAL = (
     *_items(),
     Group("journal identifier", "Places in files that are worth finding again."),
     Command("journal identifier add", "limpet journal identifier add src/rates.py:7-20 --note 'Rate of the day'",
+        "Add a place in a file to the journal.", own_words=True,
         params=("text", option("--note", "TEXT", "What is there.")), fixed={"section": "identifier"}),
     Group("journal set", "The work at hand, and where it stands."),
     *(
-        Command(f"journal set {name}", f"limpet journal set {name} 'Rounding of totals is next'",
-            params=(JOURNAL_TEXT,), fixed={"section": name})
-        for name in ("task", "state")
+        Command(f"journal set {name}", f"limpet journal set {name} 'Rounding of totals is next'", help_text,
+            (JOURNAL_TEXT,), fixed={"section": name}, own_words=True)
+        for name, help_text in (("task", "Say what the work at hand is."), ("state", "Say where the work stands."))
     ),
     Command("journal checkpoint", "limpet journal checkpoint 'Rates are stored' --state 'Rounding of totals is next'",
         params=(optional("summary", LINE), "state", "task",
