@@ -96,8 +96,8 @@ docs: $(STAMP) ## Write docs/reference.md, docs/settings.md, docs/licences.md an
 	$(PY) docs/make_licences.py
 	$(PY) docs/make_plugin.py
 
-run: $(RUN_STAMP) ## Install what serving needs and serve on this machine; prints its address
-	$(VENV)/bin/limpet serve
+run: $(RUN_STAMP) ## Install what serving needs and serve on this machine; prints its address; PORT=0 takes a free one
+	$(VENV)/bin/limpet serve $(if $(PORT),--port $(PORT))
 
 lock: $(STAMP) ## Choose versions again and write requirements/*.txt; UPGRADE=1 takes the newest
 	$(LOCK) $(if $(UPGRADE),--upgrade) --all-extras --group dev -o requirements/dev.txt

@@ -29,6 +29,7 @@ from limpet.window.plan.controller import Compact
 PROJECT = "tidewater"
 TOKEN = "a-token-for-tests-only"
 FIRST = ("/overview", "/overview?archived=no", "/journal", "/recall?q=casts+tabs+script+alert", "/savings")
+DOWNLOAD = "/export.jsonl"  # no page: a file to keep
 HTML = {"Accept": "text/html"}  # what a browser asks for
 
 # What a stored text might hope to be: markup, a script, a way out of an attribute, a comment, a title or a text area, a
@@ -278,5 +279,5 @@ def walk(client: httpx2.Client, most: int = 400) -> dict[str, Seen]:
         assert answer.status_code == 200, (link, answer.text[-400:])
         assert answer.headers["content-security-policy"] == CSP
         found[link] = Seen(answer.text)
-        waiting += [one for one in found[link].links() if one != "/"]
+        waiting += [one for one in found[link].links() if one != "/" and not one.endswith(DOWNLOAD)]
     return found

@@ -279,7 +279,7 @@ def test_serve_says_how_to_connect(folder: Path, named: str | None) -> None:
         text = said.decode()
         found = re.search(r"http://127\.0\.0\.1:\d+/mcp", text)
         assert found
-        made = re.search(r"token for this run: (\S{43})\n", text)
+        made = re.search(r"token: (\S{43})\n", text)
         assert (made is None) == (named is not None)
         assert named is None or named not in text
         with urllib.request.urlopen(found[0].replace("/mcp", "/health")) as reply:  # noqa: S310 - our own server

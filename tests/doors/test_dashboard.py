@@ -78,6 +78,7 @@ OURS = frozenset(
             "em",
         ),
         *("table", "thead", "tbody", "tr", "th", "td", "mark", "meter"),
+        *("blockquote", "br", "h4", "h5", "h6", "hr", "s"),
         *("svg", "rect", "line", "text", "polyline", "circle"),
     )
 )

@@ -69,13 +69,16 @@ ROUTES: Mapping[str, Door] = {
     "operation": Door("read", "POST", "/api/v1/operations/list_notes", {}),
     "dashboard": Door("read", "GET", "/"),
     "dashboard_static": Door("public", "GET", "/static/dashboard.css"),
+    "favicon": Door("public", "GET", "/favicon.ico"),
+    "dashboard_export": Door("read", "GET", "/export.jsonl"),
+    "dashboard_sample": Door("write", "POST", "/sample"),
     "sign_in": Door("public", "GET", "/sign-in"),
     "sign_out": Door("read", "POST", "/sign-out"),
     "dashboard_events": Door("read", "GET", "/events?once=yes"),
     "dashboard_do": Door("write", "POST", "/do/archive_session"),
     **{f"dashboard_{name}": Door("read", "GET", f"/{name}") for name in PAGES},
 }
-OF_A_PROJECT = {"/mcp", "/events?once=yes", "/do/archive_session", *(f"/{name}" for name in PAGES)}
+OF_A_PROJECT = {"/mcp", "/export.jsonl", "/events?once=yes", "/do/archive_session", *(f"/{name}" for name in PAGES)}
 METHODS: Mapping[str, dict[str, Any]] = {
     "initialize": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
     "ping": {},

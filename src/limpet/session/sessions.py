@@ -104,8 +104,7 @@ def check_named(ctx: Context, id: str, others: str) -> None:
     that nothing is stored under yet.
     """
     entry = ctx.store.entries.read(ctx.scope, SESSION, session_name(id))
-    by_program = len(id) >= MACHINE_CHARS and sum(map(str.isdigit, id)) >= MACHINE_DIGITS
-    if by_program and (entry is None or others == BY_PROGRAMS):
+    if by_program(id) and (entry is None or others == BY_PROGRAMS):
         return
     if entry is not None and (others == ANY or _descends(ctx, entry)):
         return
@@ -114,6 +113,11 @@ def check_named(ctx: Context, id: str, others: str) -> None:
     names = [info.id for info in list_sessions(ctx, include_archived=True, limit=limits.LIST_MAX).sessions]
     near = import_module("difflib").get_close_matches(id, names, 1, 0)  # late: mistakes are rare
     raise errors.no_such_session(id, f"the nearest is {near[0]!r}" if near else "there is none yet")
+
+
+def by_program(id: str) -> bool:
+    """Whether a program made this id; people and models choose words."""
+    return len(id) >= MACHINE_CHARS and sum(map(str.isdigit, id)) >= MACHINE_DIGITS
 
 
 def _descends(ctx: Context, entry: Entry | None) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, Json
+from limpet.memory import layers
 from limpet.model import FOLD, HANDOFF, IMPORT, JOURNAL, PERSON, SESSION, Draft, Entry, Event, iso
 from limpet.record import NamedTuple
 from limpet.redaction import VERBATIM
@@ -43,25 +45,30 @@ def history(
     key: str | None = None,
     before_seq: int | None = None,
     limit: int = limits.HISTORY_SHOWN,
+    layer: str | None = None,
 ) -> History:
-    """Changes of the project, newest first."""
+    """Changes of the project, or of another layer of memory, newest first."""
+    ctx = layers.named(ctx, layer)
     return History(ctx.store.entries.events(ctx.scope, EventQuery(kind, key, before_seq=before_seq, limit=limit)))
 
 
-def undo(ctx: Context, seq: int | None = None, dry_run: bool = False) -> Undone:
+def undo(ctx: Context, seq: int | None = None, dry_run: bool = False, layer: str | None = None) -> Undone:
     """Undo one change: the given one, or the caller's newest that is neither an undo nor undone."""
+    ctx = layers.named(ctx, layer)
+    if layer == layers.TEAM:
+        raise errors.not_for_files("undone")
+    if layer == PERSON and ctx.who != PERSON:
+        raise errors.needs_a_person("what is kept for a person", "limpet history --layer person")
     event = _last(ctx) if seq is None else ctx.store.entries.event(ctx.scope, seq)
     if event is None:
         raise errors.no_event(seq) if seq is not None else _nothing_left(ctx)
     if dry_run:
         return Undone(event, 0)
 
-    if event.detail.get("erased"):
-        raise errors.change_erased(event.seq)
+    if problem := _never(event):
+        raise problem
     if event.operation == "purge":
         return _unpurge(ctx, event)
-    if event.kind == SESSION and event.before is None:
-        raise errors.sessions_stay(event.key)
 
     def decide(now: Entry | None) -> Draft | Delete:
         # The content decides, not the version: a later change that was itself undone is no obstacle.
@@ -78,20 +85,48 @@ def undo(ctx: Context, seq: int | None = None, dry_run: bool = False) -> Undone:
     return Undone(event, change.seq)
 
 
+def _never(event: Event) -> errors.LimpetError | None:
+    """Why this change cannot be undone at any time."""
+    if event.detail.get("erased"):
+        return errors.change_erased(event.seq)
+    if event.operation != "purge" and event.kind == SESSION and event.before is None:
+        return errors.sessions_stay(event.key)
+    return None
+
+
+def can_undo(ctx: Context, event: Event) -> bool:
+    """Whether `undo` would take this change back now."""
+    if _never(event):
+        return False
+    if event.kind == JOURNAL and event.operation != "purge" and not _hunks(ctx, event)[0]:
+        return False
+    half = None if event.operation == "purge" else _other_half(ctx, event)
+    return all(
+        _state(ctx.store.entries.read(ctx.scope, change.kind, change.key)) == _state(change.after)
+        for change in (event, half)
+        if change is not None
+    )
+
+
 def _undo_in_file(ctx: Context, event: Event) -> None:
     """Undo a change of the journal in its file. This comes first: if it fails, nothing has changed."""
     if _state(ctx.store.entries.read(ctx.scope, JOURNAL, event.key)) != _state(event.after):
         raise errors.changed_since(event.seq, event.kind, event.key)
+    hunks, again = _hunks(ctx, event)
+    if not hunks:
+        raise errors.journal_stays(event.seq)
+    journal.take_back(ctx, [removal.Hunk(**hunk) for hunk in hunks], event.seq, again=again)
+
+
+def _hunks(ctx: Context, event: Event) -> tuple[Sequence[Mapping[str, Any]], bool]:
+    """What a change of the journal did to its file, and whether undoing it does that again; none if it is not known."""
     source, again = event, False
     while source.operation == "undo":  # back to the change that an undo, or the undo of an undo, is about
         earlier = ctx.store.entries.event(ctx.scope, source.detail["of"])
         if earlier is None:
-            raise errors.journal_stays(event.seq)
+            return (), again
         source, again = earlier, not again
-    hunks = source.after.extra.get(removal.EDITED, ()) if source.after is not None else ()
-    if not hunks:
-        raise errors.journal_stays(event.seq)
-    journal.take_back(ctx, [removal.Hunk(**hunk) for hunk in hunks], event.seq, again=again)
+    return (source.after.extra.get(removal.EDITED, ()) if source.after is not None else ()), again
 
 
 def _other_half(ctx: Context, event: Event) -> Event | None:

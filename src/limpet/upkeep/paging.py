@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context
-from limpet.model import HANDOFF, MEMORY, MESSAGE, NOTE, SESSION, Entry, Event, Output
+from limpet.model import FOLD, HANDOFF, KINDS, MEMORY, MESSAGE, NOTE, SESSION, Entry, Event, Output
 from limpet.outputs import keep as output_keep
 from limpet.outputs import read as output_read
 from limpet.record import NamedTuple
-from limpet.store import EventQuery, Listing
+from limpet.store import EventQuery, Listing, Page
 from limpet.text import slices
+from limpet.window import transcript
+from limpet.window.messages import USER, Message
+from limpet.window.plan.folding import COMPACT
 
+FIRST_MESSAGES = 4  # looked through for what a session without a task was about
 RECENT_EVENTS = 400  # read to find the sessions that were active last
 
 
@@ -58,6 +62,13 @@ def changes(ctx: Context, query: EventQuery) -> tuple[tuple[Event, ...], int | N
     return page, page[-1].seq if len(events) > query.limit else None
 
 
+def entry(ctx: Context, kind: str, key: str) -> Entry:
+    stored = ctx.store.entries.read(ctx.scope, kind, key)
+    if stored is None:
+        raise errors.no_entry(kind, key, "Its page lists those that exist.")
+    return stored
+
+
 def change(ctx: Context, seq: int) -> Event:
     event = ctx.store.entries.event(ctx.scope, seq)
     if event is None:
@@ -91,6 +102,19 @@ def sessions(ctx: Context, *, include_archived: bool, limit: int) -> tuple[tuple
     return page.entries, page.total - len(page.entries)
 
 
+def session_page(ctx: Context, page: int, size: int, *, words: str, include_archived: bool) -> Page:
+    """A page of the sessions, the latest first; with words, of those whose id it is or whose task holds them."""
+    query = Listing((SESSION,), include_done=include_archived, limit=(page + 1) * size)
+    if not words:
+        listed = ctx.store.entries.list(ctx.scope, query)
+    else:
+        listed = ctx.store.entries.containing(ctx.scope, query, words)
+        named = ctx.store.entries.read(ctx.scope, SESSION, words)
+        if named is not None and named not in listed.entries:
+            listed = Page((named, *listed.entries), listed.total + 1)
+    return Page(listed.entries[page * size :][:size], listed.total)
+
+
 def session_count(ctx: Context) -> int:
     """How many sessions are not archived."""
     return ctx.store.entries.list(ctx.scope, Listing((SESSION,), limit=1)).total
@@ -110,11 +134,37 @@ def handoffs(ctx: Context) -> tuple[Entry, ...]:
     return ctx.store.entries.list(ctx.scope, Listing((HANDOFF,), include_done=True, limit=limits.LIST_MAX)).entries
 
 
-def messages(ctx: Context, first: int, last: int) -> tuple[Entry, ...]:
-    """Messages of the session by position, from 1, both included, as they were kept."""
-    keys = (f"{ctx.session}#{position:08d}" for position in range(first - 1, last))
-    entries = (ctx.store.entries.read(ctx.scope, MESSAGE, key) for key in keys)
-    return tuple(entry for entry in entries if entry is not None)
+def messages(ctx: Context, first: int, last: int) -> tuple[tuple[int, Entry], ...]:
+    """Messages of the session with their positions, from 1, both included, as they were kept."""
+    keys = ((position, f"{ctx.session}#{position - 1:08d}") for position in range(first, last + 1))
+    entries = ((position, ctx.store.entries.read(ctx.scope, MESSAGE, key)) for position, key in keys)
+    return tuple((position, entry) for position, entry in entries if entry is not None)
+
+
+def message(entry: Entry) -> Message:
+    """What was said, of the entry that keeps it."""
+    return transcript.message_of(entry)
+
+
+def folds(ctx: Context) -> tuple[Entry, ...]:
+    """The summaries that are in the window in place of messages, oldest first."""
+    entries = transcript.current(transcript.all_entries(ctx))
+    return tuple(entry for entry in entries if entry.kind == FOLD and entry.extra.get("how") == COMPACT)
+
+
+def kind_of(ctx: Context, key: str, likely: str) -> str:
+    """The kind of the entry with this key, the likely one first; empty when there is none."""
+    kinds = (likely, *(kind for kind in KINDS if kind != likely))
+    return next((kind for kind in kinds if ctx.store.entries.read(ctx.scope, kind, key) is not None), "")
+
+
+def first_words(ctx: Context, session: str) -> str:
+    """The first thing that a person said in the session, among its first messages."""
+    session_ctx = ctx._replace(session=session)
+    for _, entry in messages(session_ctx, 1, FIRST_MESSAGES) if message_count(session_ctx) else ():
+        if entry.extra.get("role") == USER and entry.content.strip():
+            return entry.content
+    return ""
 
 
 def message_count(ctx: Context) -> int:

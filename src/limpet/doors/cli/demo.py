@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from limpet import wiring
-from limpet.api import Limpet
+from limpet.api import Limpet, wall_clock
 from limpet.doors.cli.render import Screen
 from limpet.doors.cli.run import Invocation
+from limpet.importers import sample
 from limpet.record import NamedTuple
 from limpet.text import tokens
 
@@ -115,7 +116,9 @@ class ScriptedModel:
         return turn
 
 
-def demo(cli: Invocation) -> int:
+def demo(cli: Invocation, keep: bool = False) -> int:
+    if keep:
+        return _keep(cli)
     with tempfile.TemporaryDirectory(prefix="limpet-demo-") as folder:
         story = _Story(os.path.join(folder, "limpet.db"))
         try:
@@ -125,6 +128,21 @@ def demo(cli: Invocation) -> int:
             cli.answer({"ok": False, "lost": lost}, lambda screen: screen.line(f"Lost: {lost}", "red"))
             return 1
         cli.answer({"ok": True, "turns": story.turns, "survived": dict(story.survived)}, story.show)
+    return 0
+
+
+def _keep(cli: Invocation) -> int:
+    """Fill the sample project."""
+    folder = sample.make(wall_clock())
+    store = os.path.join(folder, sample.STORE)
+    look = f"limpet session list --store {store} --project {sample.PROJECT}"
+
+    def show(screen: Screen) -> None:
+        screen.line(f"The sample project is in {folder}", "bold")
+        screen.line("Look at it: `limpet dashboard`, then Start, Open the sample project. The same page deletes it.")
+        screen.line(f"In the terminal: {look}")
+
+    cli.answer({"ok": True, "folder": folder, "store": store, "project": sample.PROJECT}, show)
     return 0
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import signal
+import stat
 import sys
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from limpet import errors, telemetry, wiring
@@ -19,7 +22,10 @@ from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.commands.connect import DEFAULT_PROFILE, PORT
 from limpet.doors.cli.render import shown_place
 from limpet.doors.cli.run import Invocation
+from limpet.home.folders import Home
+from limpet.platform import here
 from limpet.record import NamedTuple
+from limpet.settings import Settings, data_folder
 
 try:
     from limpet.doors.dashboard.sign_in import Marks
@@ -29,6 +35,9 @@ except ImportError as problem:
     raise errors.not_installed("limpet serve", "http") from problem
 
 TOKEN_BYTES = 32  # 256 bits cannot be guessed
+TOKEN_FILE = "server-token"  # noqa: S105 - a name
+TOKEN_SHAPE = re.compile(r"[A-Za-z0-9_-]{43}")
+TOKEN_CHARS_MOST = 200  # read of the file
 
 
 class Options(NamedTuple):
@@ -61,26 +70,31 @@ def serve(cli: Invocation, /, **values: Any) -> int:
 
 
 def dashboard(cli: Invocation, port: int, no_open: bool) -> int:
-    return _serve(cli, Options(port=port), browse=not no_open)
+    return _serve(cli, Options(port=port), page=True, browse=not no_open)
 
 
-def _serve(cli: Invocation, options: Options, *, browse: bool = False) -> int:
+def _serve(cli: Invocation, options: Options, *, page: bool = False, browse: bool = False) -> int:
+    """`page`: for somebody who looks with a browser, and connects nothing else."""
     check_profile(options.profile)  # a wrong name must not create a store
     chosen = options.token or cli.settings.token
-    token = None if options.no_token or options.team else chosen or secrets.token_urlsafe(TOKEN_BYTES)
+    token, kept = (None, "") if options.no_token or options.team else (chosen, "")
+    if token is None and not (options.no_token or options.team):
+        token, kept = (secrets.token_urlsafe(TOKEN_BYTES), "") if page else kept_token(cli.settings)
     marks = None if token is None else Marks()
 
     def ready(url: str) -> None:
         reply = {
             "url": url,
-            "token": None if chosen else token,
+            "token": None if chosen or page else token,
+            "token_file": kept or None,
             "profile": options.profile,
             "project": cli.settings.project,
             "store": shown_place(cli.settings.store),
             "dashboard": _dashboard_url(url, marks),
         }
         needed = token is not None or options.team
-        cli.answer(reply, lambda screen: _explain(screen, reply, needed=needed, team=options.team))
+        explain = _explain_page if page else _explain
+        cli.answer(reply, lambda screen: explain(screen, reply, needed=needed, team=options.team))
         sys.stdout.flush()
         if browse:
             webbrowser.open(str(reply["dashboard"]))
@@ -141,6 +155,48 @@ def _in_several(cli: Invocation, options: Options, offer: Any, ready: Callable[[
         return Workers(options.workers, work).run(lambda: ready(f"{address}/mcp"))
 
 
+def kept_token(settings: Settings) -> tuple[str, str]:
+    """The token of this project's local server, which lasts from one start to the next, and its file.
+
+    The file is made at the first start, for this user alone. One that others could read, or that is no token, is
+    replaced by a new one.
+    """
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    try:
+        folder = settings.data.make() if settings.data and settings.own_store else Home(data_folder()).make()
+        path = os.path.join(folder, TOKEN_FILE)
+        if earlier := _read_token(path):
+            return earlier, path
+        new = f"{path}.{os.getpid()}.new"
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+        with open(here.create_file(new), "w", encoding="ascii") as file:
+            file.write(f"{token}\n")
+        os.replace(new, path)
+    except (OSError, errors.LimpetError):
+        return token, ""  # a folder that cannot be written, as in a container: then it is for this run
+    return token, path
+
+
+def _read_token(path: str) -> str:
+    """The token in the file; empty if there is none that can be relied on."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with open(file, encoding="ascii", errors="replace") as opened:
+        status = os.fstat(file)
+        private = stat.S_ISREG(status.st_mode) and not status.st_mode & 0o077 and status.st_uid == os.geteuid()
+        token = opened.read(TOKEN_CHARS_MOST).strip() if private else ""
+    return token if TOKEN_SHAPE.fullmatch(token) else ""
+
+
+def _explain_page(screen: render.Screen, reply: dict[str, str | None], **_shared: bool) -> None:
+    """What somebody needs who wants to look."""
+    screen.line(f"{reply['project']}: {reply['dashboard']}", "bold")
+    screen.line("It signs you in once. Ctrl-C stops it.")
+
+
 def _dashboard_url(url: str, marks: Marks | None) -> str:
     """The address of the dashboard. On a local server it signs a person in, once."""
     home = url.removesuffix("/mcp") + "/"
@@ -153,7 +209,10 @@ def _explain(screen: render.Screen, reply: dict[str, str | None], *, needed: boo
     screen.line(f"dashboard {reply['dashboard']}", "bold")
     screen.line(f"store {reply['store']}, project {reply['project']}, profile {reply['profile']}")
     if token:
-        screen.line(f"token for this run: {token}", "yellow")
+        screen.line(f"token: {token}", "yellow")
+        place = reply["token_file"]
+        lasts = f"It stays the same after a restart: {place} keeps it; delete that file for another."
+        screen.line(lasts if place else "It is for this run: there is no folder to keep it in.")
     elif team:
         screen.line("tokens: those of `limpet token create`, each for its own projects")
     elif needed:

@@ -29,6 +29,7 @@ from limpet.model import Scope
 from limpet.recall import embeddings
 from limpet.redaction import Masking
 from limpet.session import sessions
+from limpet.upkeep import markdown as markdown_folder
 from limpet.upkeep.export import several
 from limpet.window.messages import USER
 
@@ -43,7 +44,12 @@ PROGRESS_EVERY_SECONDS = 0.2
 # --- export and import ------------------------------------------------------------------------------------------------
 
 
-def export(cli: Invocation, file: str, force: bool, without_outputs: bool) -> None:
+def export(cli: Invocation, file: str, force: bool, without_outputs: bool, markdown: str | None) -> None:
+    if markdown is not None:
+        if file != "-" or force:
+            raise Misuse("--markdown names the folder to write; no file goes with it.")
+        _export_markdown(cli, markdown, outputs=not without_outputs)
+        return
     if file != "-" and not force and os.path.lexists(file):
         raise errors.target_exists(file)
     if file == "-" and sys.stdout.isatty():
@@ -58,6 +64,14 @@ def export(cli: Invocation, file: str, force: bool, without_outputs: bool) -> No
         count = _write_file(file, counting, force=force)
     reply = {"export": os.path.abspath(file), "lines": count}
     cli.answer(reply, lambda screen: screen.line(f"{reply['export']} written ({count:,} lines)"))
+
+
+def _export_markdown(cli: Invocation, folder: str, *, outputs: bool) -> None:
+    written = markdown_folder.export_markdown(cli.hold.context(), os.path.abspath(folder), outputs=outputs)
+    gone = f", {written.deleted:,} of an earlier export deleted" if written.deleted else ""
+    cli.answer(
+        written._asdict(), lambda screen: screen.line(f"{written.folder}: {written.files:,} files written{gone}")
+    )
 
 
 def import_(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlsplit
 
 import anyio
@@ -28,6 +29,7 @@ from limpet.doors.dashboard.view import DrawnPage, View
 from limpet.doors.http import refusals
 from limpet.doors.http.principal import ANY_PROJECT
 from limpet.errors import LimpetError
+from limpet.importers import sample as samples
 from limpet.record import NamedTuple
 from limpet.redaction import Masking
 from limpet.redaction.search import KINDS
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
-    from limpet.api import Clock
+    from limpet.api import Clock, Limpet
     from limpet.catalogue.operation import Context
     from limpet.doors.dashboard.sign_in import People
     from limpet.doors.http.capacity import Threads
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 Handler = Callable[["Request", "Visit"], Awaitable["ASGIApp"]]
 NOTICE = "limpet-notice"  # a cookie that carries one sentence over a redirect
 MOST_FIELDS = 24
+EXPORT_PIECE = 1 << 18  # bytes
 RETRY_MS = 3_000  # after which a browser opens the stream again
 ALIVE_SECONDS = 15  # a comment so often keeps proxies from closing a stream in which nothing happens
 
@@ -67,6 +70,9 @@ class Dashboard:
         fixed: dict[str, Handler] = {
             "dashboard": self.home,
             "dashboard_static": self.static,
+            "favicon": self.favicon,
+            "dashboard_export": self.export,
+            "dashboard_sample": self.sample,
             "sign_in": self.sign_in,
             "sign_out": self.sign_out,
             "dashboard_events": self.events,
@@ -125,12 +131,41 @@ class Dashboard:
 
     async def home(self, _request: Request, visit: Visit) -> ASGIApp:
         who = visit.principal
-        if who.only_project() is not None:
-            return RedirectResponse("/overview", 303, headers=dict(frame.HEADERS))
+        if (only := who.only_project()) is not None:
+            has_any = await anyio.to_thread.run_sync(self._store.projects, who.tenant)
+            place = "/overview" if only in has_any or not who.own_machine else "/start"
+            return RedirectResponse(place, 303, headers=dict(frame.HEADERS))
         stored = await anyio.to_thread.run_sync(self._store.projects, who.tenant)
         named = {project for project in who.projects if project != ANY_PROJECT}
         names = sorted(named | {project for project in stored if who.may_use(project)})
         return frame.answer(_projects(names, "" if names else "There is nothing here yet: no agent has kept anything."))
+
+    async def favicon(self, _request: Request, _visit: Visit) -> ASGIApp:
+        """For programs that do not read the page's own link to it."""
+        return frame.static("icon.svg") or refusals.no_route("/favicon.ico")
+
+    async def export(self, request: Request, visit: Visit) -> ASGIApp:
+        """Everything of the project, as `limpet export` writes it and `limpet import` reads it."""
+        view = self._view(request, visit)
+        # Written to a file first: a slow reader must not keep the store waiting.
+        file = await anyio.to_thread.run_sync(_exported, view.hold)
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", view.hold.scope.project).strip("-") or "limpet"
+        disposition = {"content-disposition": f'attachment; filename="{name}.jsonl"'}
+        headers = {**frame.HEADERS, **disposition, "content-type": "application/x-ndjson"}
+        return StreamingResponse(_pieces(file), headers=headers)
+
+    async def sample(self, request: Request, visit: Visit) -> ASGIApp:
+        """Make the sample project, or delete it."""
+        if not ours(request):
+            return frame.answer(_problem("This form did not come from here", "Open the page and try again."), 403)
+        if not visit.principal.own_machine:
+            return self.refused(request, refusals.no_route(request.scope["path"]))
+        if (await _form(request)).get("what") == "delete":
+            await anyio.to_thread.run_sync(samples.remove)
+            return RedirectResponse("/start", 303, headers=dict(frame.HEADERS))
+        tenant = visit.principal.tenant
+        await anyio.to_thread.run_sync(samples.make, self._clock(), tenant)
+        return RedirectResponse(f"/p/{samples.PROJECT}/overview", 303, headers=dict(frame.HEADERS))
 
     async def static(self, request: Request, visit: Visit) -> ASGIApp:
         return frame.static(visit.parts["file"]) or refusals.no_route(request.scope["path"])
@@ -171,7 +206,7 @@ class Dashboard:
     async def do(self, request: Request, visit: Visit) -> ASGIApp:
         action = ACTIONS.get(visit.parts["action"])
         if action is None:
-            return refusals.no_route(request.scope["path"])
+            return self.refused(request, refusals.no_route(request.scope["path"]))
         if not ours(request):
             return frame.answer(_problem("This form did not come from here", "Open the page and try again."), 403)
         if refusal := visit.may_call(action.operation):
@@ -201,6 +236,20 @@ class Dashboard:
             samesite="strict",
         )
         return answer
+
+
+def _exported(hold: Limpet) -> IO[bytes]:
+    file = tempfile.TemporaryFile()  # noqa: SIM115  It is read after this, and closed by its reader.
+    for line in hold.export_lines():
+        file.write(line.encode() + b"\n")
+    file.seek(0)
+    return file
+
+
+async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+    with file:
+        while piece := await anyio.to_thread.run_sync(file.read, EXPORT_PIECE):
+            yield piece
 
 
 def _masked(kinds: Iterable[str]) -> str:
@@ -269,11 +318,26 @@ ACTIONS: Mapping[str, Action] = {
     "write_notepad": Action("write_notepad", ("content", "expected_version"), "The notepad was saved.", "session"),
     "restore_notepad": Action("restore_notepad", ("version",), "That version is the notepad again.", "session"),
     "write_memory": Action(
-        "write_memory", ("key", "content"), "Memory was saved.", optional=("replaces", "expires", "expected_version")
+        "write_memory",
+        ("key", "content"),
+        "Memory was saved.",
+        optional=("replaces", "expires", "expected_version", "layer"),
     ),
-    "delete_memory": Action("delete_memory", ("key",), "Memory was deleted; the history can bring it back."),
-    "pin_memory": Action("pin_memory", ("key",), "It is pinned: every session sees it first.", fixed={"pinned": True}),
-    "unpin_memory": Action("pin_memory", ("key",), "It is not pinned any more.", fixed={"pinned": False}),
+    "delete_memory": Action(
+        "delete_memory", ("key",), "Memory was deleted; the history can bring it back.", optional=("layer",)
+    ),
+    "accept_proposal": Action("accept_proposal", ("id",), "It is accepted, and counts from now on."),
+    "reject_proposal": Action("reject_proposal", ("id",), "It is rejected; the same text is not proposed again."),
+    "pin_memory": Action(
+        "pin_memory",
+        ("key",),
+        "It is pinned: every session sees it first.",
+        fixed={"pinned": True},
+        optional=("layer",),
+    ),
+    "unpin_memory": Action(
+        "pin_memory", ("key",), "It is not pinned any more.", fixed={"pinned": False}, optional=("layer",)
+    ),
     "write_handoff": Action("write_session_handoff", ("content", "line"), "The handoff was left.", "session"),
     "pin_text": Action("pin_text", ("content",), "It is pinned: every window of the session holds it.", "session"),
     "unpin_text": Action("unpin_text", ("id",), "It is not pinned any more.", "session"),
@@ -386,8 +450,10 @@ def sign_in_page(wrong: str = "") -> str:
     )
     hint = el(
         "p",
+        el("code", "limpet dashboard"),
+        " and ",
         el("code", "limpet serve"),
-        " prints an address that signs you in once; ",
+        " print an address that signs you in once; ",
         el("code", "limpet token create --person"),
         " makes a token that does. Tokens of agents do not.",
     )

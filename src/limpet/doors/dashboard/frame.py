@@ -125,7 +125,11 @@ def _top(view: View, project: str) -> Html:
     who = view.visit.principal.subject or "you"
     leave = el("form", el("button", "Sign out", class_="quiet"), action="/sign-out", method="post")
     single = view.visit.principal.only_project() is not None
-    place = el("span", project, class_="project") if single else el("a", project, class_="project", href="/")
+    place = (
+        el("span", project, class_="project")
+        if single and not view.base
+        else el("a", project, class_="project", href="/")
+    )
     return el(
         "header",
         _brand(view.link("/overview")),

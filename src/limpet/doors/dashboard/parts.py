@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from limpet.doors.dashboard import html
 from limpet.doors.dashboard.html import Child, Html, Value, el
+from limpet.doors.dashboard.markdown import markdown, plain
 from limpet.doors.dashboard.view import View
 from limpet.memory import anchors
-from limpet.model import Event, Validity, iso, moment
+from limpet.model import FOLD, MEMORY, MESSAGE, NOTEPAD, OUTPUT, SESSION, Entry, Event, Validity, iso, moment
+from limpet.session.sessions import by_program
 from limpet.text import diff
+from limpet.upkeep import paging
+from limpet.window import transcript
 
+if TYPE_CHECKING:
+    from limpet.catalogue.operation import Context
+
+TITLE_CHARS = 90
 EXCERPT_CHARS = 600  # of a text in a list; the rest is one step away
 OPEN_LINES = 14  # a longer text is closed at first
 DIFF_LINES = 400  # of a difference that is shown; longer ones are cut, and say so
@@ -120,6 +129,61 @@ def text(content: str, *, name: str = "Show all", mono: bool = False) -> Html:
     first = "\n".join(content.split("\n", 6)[:6])
     rest = el("details", el("summary", f"{name} ({lines:,} lines)"), el("pre", content, class_=kind))
     return el("div", el("pre", clip(first), class_=f"{kind} faded"), rest, class_="long")
+
+
+def prose(content: str, *, name: str = "Show all") -> Html:
+    """A text that people or agents wrote, as Markdown. A long one is closed at first."""
+    lines = content.count("\n") + 1
+    if lines <= OPEN_LINES and len(content) <= 4 * EXCERPT_CHARS:
+        return markdown(content)
+    first = "\n".join(content.split("\n", 6)[:6])
+    rest = el("details", el("summary", f"{name} ({lines:,} lines)"), markdown(content))
+    return el("div", el("div", markdown(clip(first)), class_="faded"), rest, class_="long")
+
+
+def text_card(content: str) -> Html:
+    """A text by itself on its page."""
+    return el("div", markdown(content), class_="text-card")
+
+
+def session_title(ctx: Context, entry: Entry) -> str:
+    """What a session was about: its task, else the first thing that was said in it, else its id if that is a word."""
+    if words := line(plain(entry.content), TITLE_CHARS):
+        return words
+    if words := paging.first_words(ctx, entry.key):
+        return line(plain(words), TITLE_CHARS)
+    return f"Untitled, begun {moment(entry.created_at):%Y-%m-%d %H:%M}" if by_program(entry.key) else entry.key
+
+
+def session_name(view: View, id: str) -> str:
+    ctx = view.context(id)
+    entry = ctx.store.entries.read(ctx.scope, SESSION, id)
+    return clip(id, 60) if entry is None else session_title(ctx, entry)
+
+
+def session_link(view: View, id: str, most: int = 60) -> Html:
+    """A session by its title, with its id behind it."""
+    if not id:
+        return el("span", "no session", class_="dim")
+    return el("a", clip(session_name(view, id), most), href=view.link("/session", id=id), title=id)
+
+
+def entry_title(view: View, kind: str, key: str) -> str:
+    """The first words of a text, by which people know it again; its id where it has no words."""
+    ctx = view.context()
+    if kind in (MEMORY, SESSION):
+        return clip(key if kind == MEMORY else session_name(view, key), TITLE_CHARS)
+    if kind == MESSAGE:
+        session = key.rpartition("#")[0]
+        return f"message {transcript.position_of(key) + 1:,} of {clip(session_name(view, session), 60)}"
+    if kind == OUTPUT:
+        output = ctx.store.outputs.find(ctx.scope, key)
+        return key if output is None else line(f"{output.tool} {output.call}", TITLE_CHARS)
+    entry = ctx.store.entries.read(ctx.scope, kind, key)
+    if kind == NOTEPAD:
+        return f"notepad of {clip(session_name(view, key), 60)}"
+    rows = plain(entry.content[: 8 * TITLE_CHARS]).split("\n") if entry else []
+    return line(next((row for row in rows if row.strip()), ""), TITLE_CHARS) or key
 
 
 def difference(before: str, after: str) -> Html:
@@ -250,15 +314,48 @@ def validity(view: View, holds: Validity) -> Html:
     )
 
 
+def life(view: View, entry: Entry, events: Sequence[Event]) -> Html:
+    """What became of a text, the first version on top: who wrote and corrected it, and whether it still holds."""
+    holds = Validity.of(entry.extra)
+    items = []
+    for event in reversed(events):
+        is_now = event.after is not None and event.after.version == entry.version
+        words = line(plain(event.after.content), 110) if event.after is not None else ""
+        changed = event.before is None or event.after is None or event.before.content != event.after.content
+        by = el("span", event.by, " · ", when(event.at, view.now), class_="dim")
+        head = el("div", el("strong", verb(event)), by, class_="meta")
+        items.append(
+            el("li", head, el("div", words) if changed and words else None, class_="now" if is_now else "past")
+        )
+    for look in anchors.looks(view.context(), holds.anchors):
+        good = look.state in ("fresh", "moved", "not checked")
+        head = el("div", state(look.state), " ", el("code", look.place))
+        items.append(
+            el("li", head, el("div", anchors.label(look), class_="dim"), class_="now" if good else "wrong-now")
+        )
+    if holds.expires_at is not None:
+        words = "expired" if holds.expired(view.now) else "holds until"
+        items.append(el("li", f"{words} {iso(holds.expires_at)[:10]}", class_="past"))
+    if holds.replaced_by is not None:
+        title = entry_title(view, *holds.replaced_by)
+        link = el("a", title, href=leads(view, *holds.replaced_by))
+        items.append(el("li", "replaced by ", link, class_="wrong-now"))
+    return panel("Its life", el("ol", items, class_="life"))
+
+
 def uses(view: View, kind: str, key: str) -> Html:
     """How often people and agents opened it, and called it useful."""
     ctx = view.context()
     counted = ctx.store.calls.uses(ctx.scope, kind, key)
     return (
-        el("span", ", ".join(f"{use.what} {use.times:,} times" for use in counted), class_="dim")
+        el("span", ", ".join(f"{use.what} {times(use.times)}" for use in counted), class_="dim")
         if counted
         else html.many()
     )
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def life_fields(prefix: str) -> Html:
@@ -286,10 +383,28 @@ def leads(view: View, kind: str, key: str, session: str = "") -> str | None:
         "session": lambda: view.link("/session", id=key),
         "output": lambda: view.link("/output", id=key),
         "journal": lambda: view.link("/journal"),
+        "message": lambda: _conversation(view, key),
+        "fold": lambda: _folded(view, key, session),
     }
     if kind in pages:
         return pages[kind]()
     return view.link("/session", id=session) if session else None
+
+
+def _conversation(view: View, key: str) -> str:
+    """The conversation at a message, with a little before it."""
+    at = transcript.position_of(key) + 1
+    return view.link("/messages", session=key.rpartition("#")[0], first=max(1, at - 3)) + f"#m{at}"
+
+
+def _folded(view: View, key: str, session: str) -> str:
+    """The messages that a fold replaces."""
+    ctx = view.context()
+    entry = ctx.store.entries.read(ctx.scope, FOLD, key)
+    if entry is None:
+        return view.link("/session", id=session)
+    fold = transcript.FoldRecord.from_json(entry.extra)
+    return view.link("/messages", session=entry.session, first=fold.first + 1, last=fold.last + 1)
 
 
 def size(count: int) -> str:

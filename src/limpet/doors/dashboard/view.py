@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from limpet.catalogue.table import find
 from limpet.doors.dashboard.html import Html, Value, address
 from limpet.doors.http import policy
+from limpet.importers import sample
 from limpet.record import NamedTuple
 from limpet.redaction import Masking
 
@@ -46,6 +47,15 @@ class View(NamedTuple):
     path: str  # of the page, without the base
     query: Mapping[str, str]
     now: int
+
+    @property
+    def own_machine(self) -> bool:
+        """Whether the visitor is the one person of a local server, whose machine this is."""
+        return self.visit.principal.own_machine
+
+    @property
+    def is_sample(self) -> bool:
+        return self.own_machine and self.hold.scope.project == sample.PROJECT and bool(self.base)
 
     def link(self, path: str, **parts: Value) -> str:
         return address(self.base + path, **parts)

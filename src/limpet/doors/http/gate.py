@@ -154,7 +154,8 @@ class Gate:
             _log.exception("a request could not be admitted")
             outcome = refusals.failed_inside()
         if not isinstance(outcome, _Admitted):
-            if any(route.people for route, _ in self._routes.match(_split(scope["path"])[1])):
+            matched = self._routes.match(_split(scope["path"])[1])
+            if not matched or any(route.people for route, _ in matched):
                 outcome = self._pages.refused(request, outcome)
             await outcome(scope, receive, send)
             return
@@ -165,7 +166,8 @@ class Gate:
         routes = [matched for matched in self._routes.match(path) if project is None or matched[0].per_project]
         headers = request.headers.getlist("authorization")
         public = routes and all(route.needs is Level.PUBLIC for route, _ in routes)
-        person = not headers and not public and any(route.people for route, _ in routes)
+        # An unknown address too: a person is shown a page, and not asked to sign in again.
+        person = not headers and not public and (not routes or any(route.people for route, _ in routes))
         if person:
             principal = await self._pages.principal(request)
         else:
@@ -189,7 +191,7 @@ class Gate:
             if not isinstance(served, tuple):
                 return served
             visit = visit._replace(project=served)
-        return _Admitted(visit, route.name, _split(request.scope["path"])[1])
+        return _Admitted(visit, route.name, _split(request.scope["path"])[1], route.people)
 
     def _project(self, principal: Principal, in_path: str | None, in_header: str | None) -> ServedProject | ASGIApp:
         """The project that is meant, if the principal may use it."""
@@ -231,20 +233,25 @@ class Gate:
         except ClientDisconnect:
             return  # the client hung up while it sent the body: there is no one to answer
         except refusals.Refused as problem:
-            answer = problem.answer
+            answer = self._page(scope, problem.answer, admitted)
         except LimpetError as problem:
-            answer = refusals.of(problem)
+            answer = self._page(scope, refusals.of(problem), admitted)
         except Exception:
             # The outermost frame of this door. Details stay in the log.
             _log.exception("%s failed", admitted.name)
-            answer = refusals.failed_inside()
+            answer = self._page(scope, refusals.failed_inside(), admitted)
         await answer(scope, receive, send)
+
+    def _page(self, scope: Scope, refusal: ASGIApp, admitted: _Admitted) -> ASGIApp:
+        """A refusal as a page, where people look."""
+        return self._pages.refused(Request(scope), refusal) if admitted.people else refusal
 
 
 class _Admitted(NamedTuple):
     visit: Visit
     name: str  # of the route
     path: str  # without the project
+    people: bool = False  # its route is for people
 
 
 NOBODY = Principal("", "", "", Level.PUBLIC, (), limited=False)

@@ -44,10 +44,13 @@ ROUTES = (
     Route("operation", ("POST",), "/api/v1/operations/{operation}", READ, per_project=True),
     Route("dashboard", ("GET",), "/", READ, people=True),
     Route("dashboard_static", ("GET",), "/static/{file}", PUBLIC, people=True),
+    Route("favicon", ("GET",), "/favicon.ico", PUBLIC, people=True),
     Route("sign_in", ("GET", "POST"), "/sign-in", PUBLIC, people=True),
     Route("sign_out", ("POST",), "/sign-out", READ, people=True),
     Route("dashboard_events", ("GET",), "/events", READ, per_project=True, people=True),
     Route("dashboard_do", ("POST",), "/do/{action}", WRITE, per_project=True, people=True),
+    Route("dashboard_export", ("GET",), "/export.jsonl", READ, per_project=True, people=True),
+    Route("dashboard_sample", ("POST",), "/sample", WRITE, people=True),
 )
 
 

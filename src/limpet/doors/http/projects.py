@@ -6,6 +6,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from limpet.importers import sample
 from limpet.model import Scope
 from limpet.record import NamedTuple
 
@@ -25,6 +26,8 @@ class Projects:
         self._home = home
         self._open: OrderedDict[Scope, ServedProject] = OrderedDict()
         self._lock = Lock()
+        self._sample: ServedProject | None = None
+        self._sample_mark = 0  # of the file that is open; the sample can be deleted and made again
 
     @property
     def home(self) -> Limpet:
@@ -35,8 +38,23 @@ class Projects:
         if scope == self._home.scope:
             return ServedProject(self._home, has_folder=True)
         with self._lock:
+            if project == sample.PROJECT and not self._is_stored(scope):
+                return self._opened_sample(tenant)
             opened = self._open.pop(scope, None) or ServedProject(self._home.elsewhere(scope), has_folder=False)
             self._open[scope] = opened
             while len(self._open) > OPEN_MAX:
                 self._open.popitem(last=False)
         return opened
+
+    def _is_stored(self, scope: Scope) -> bool:
+        """Whether a project of that name is in the store: then it is meant, and not the sample."""
+        return scope.project in self._home.store.projects(scope.tenant)
+
+    def _opened_sample(self, tenant: str) -> ServedProject:
+        mark = sample.mark()
+        if self._sample is None or mark != self._sample_mark or not mark:
+            if self._sample is not None:
+                self._sample.hold.close()
+            self._sample = None
+            self._sample, self._sample_mark = ServedProject(sample.open_sample(tenant), has_folder=True), mark
+        return self._sample

@@ -150,7 +150,8 @@ def _local(hold: Limpet, offer: Offer) -> Local | None:
         return None
     if offer.token is not None and len(offer.token) < TOKEN_MIN_CHARS:
         raise bad_setting("token", "…", f"it needs at least {TOKEN_MIN_CHARS} characters")
-    person = Principal("local", hold.scope.tenant, "", Level.ADMIN, (hold.scope.project,), limited=False)
+    projects = (hold.scope.project,)
+    person = Principal("local", hold.scope.tenant, "", Level.ADMIN, projects, limited=False, own_machine=True)
     return Local(person, None if offer.token is None else offer.token.encode())
 
 
@@ -277,5 +278,6 @@ def listening(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as problem:
         listener.close()
-        raise bad_setting("port", port, f"{host} cannot be listened on there ({problem.strerror})") from None
+        rule = f"{host} cannot be listened on there ({problem.strerror}); `--port 0` takes a free one"
+        raise bad_setting("port", port, rule) from None
     return listener

@@ -42,7 +42,8 @@ SESSIONS = (
     Command("history", "limpet history --kind note --limit 10"),
     Command("undo", "limpet undo\nlimpet undo 42",
         "On a terminal your last change is named first, and you are asked. `limpet history` lists the numbers.",
-        (optional("seq", NUMBER), flag("--dry-run", "Only say which it would be."), flag("--yes", "Do not ask.")),
+        (optional("seq", NUMBER), flag("--dry-run", "Only say which it would be."), flag("--yes", "Do not ask."),
+            option("--layer", "LAYER", "person: a change of what is kept for you.")),
         run=f"{OWN}:undo"),
 )
 
@@ -90,6 +91,8 @@ COMMANDS = (
         params=(optional("file", FILE), option("--inputs", "JSON", "Variables for the code, as a JSON object."),
             option("--name", "NAME", "Stores the code for later; without a file, runs what was stored.")),
         session=True, run=f"{OWN}:run_code"),
-    Command("demo", "limpet demo", "Play a short story that shows what survives when an agent's context is wiped.",
+    Command("demo", "limpet demo\nlimpet demo --keep",
+        "Play a short story that shows what survives when an agent's context is wiped.",
+        (flag("--keep", "Make a sample project to look at in the dashboard, in a folder of its own."),),
         run="limpet.doors.cli.demo:demo"),
 )

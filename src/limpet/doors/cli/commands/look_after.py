@@ -46,9 +46,13 @@ CARE = (
 )
 
 COPIES = (
-    Command("export", "limpet export memory.jsonl\nlimpet export | gzip > memory.jsonl.gz",
-        "Write the project with its history and its outputs as JSON Lines, to standard output unless a file is named.",
+    Command("export",
+        "limpet export memory.jsonl\nlimpet export | gzip > memory.jsonl.gz\nlimpet export --markdown notes",
+        "Write the project with its history and its outputs as JSON Lines, to standard output unless a file is named. "
+        "With --markdown, as a folder to read and to keep in git: a file per entry, conversation and output, without "
+        "history.",
         (argument("file", PATH, default="-"), flag("--force", "Overwrite the file if it exists."),
+            option("--markdown", "FOLDER", "Write Markdown there: a new folder, or an earlier export of this kind."),
             flag("--without-outputs", "Leave out kept outputs and what is known of deleted ones.")),
         run=f"{TRANSFER}:export"),
     Command("import",

@@ -8,9 +8,10 @@ from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
-from limpet.model import JOURNAL, KINDS, SESSION, Event, moment
+from limpet.model import KINDS, Event, moment
 from limpet.store import EventQuery
 from limpet.upkeep import paging
+from limpet.upkeep.history import can_undo
 
 
 def history(view: View) -> DrawnPage:
@@ -26,11 +27,11 @@ def history(view: View) -> DrawnPage:
     )
     events, following = paging.changes(view.context(), query)
     rows = [_row(view, event) for event in events]
-    body = parts.table(("#", "When", "Who", "What", "Of", ""), rows) if rows else parts.nothing("No changes here.")
+    body = parts.table(("#", "When", "Who", "What", "Of", "Undo"), rows) if rows else parts.nothing("No changes here.")
     newest = view.with_query(before=None) if view.param("before") else None
     older = view.with_query(before=following) if following else None
     main = html.many(
-        parts.heading("History", sub="Who did what. Every change of a text is here, and most can be undone."),
+        parts.heading("History", sub="Who did what. What can be taken back now has a button."),
         _filters(view, kind or ""),
         el("div", body, class_="log"),
         parts.pager(view, newest, older),
@@ -57,9 +58,8 @@ def _filters(view: View, kind: str) -> Html:
 
 
 def _row(view: View, event: Event) -> list[html.Child]:
-    entry = event.after or event.before
     href = parts.leads(view, event.kind, event.key, event.session)
-    of = parts.clip(event.key, 48)
+    of = _name(event)
     return [
         el(
             "a",
@@ -74,16 +74,24 @@ def _row(view: View, event: Event) -> list[html.Child]:
         html.many(parts.badge(event.kind), " ", parts.verb(event)),
         html.many(
             el("a", of, href=href) if href else of,
-            el("span", parts.line(entry.content, 70), class_="row-text dim") if entry else None,
+            el("span", parts.clip(event.key, 48), class_="row-text dim") if of != event.key else None,
         ),
         undo_button(view, event),
     ]
 
 
+def _name(event: Event) -> str:
+    """What was changed, by its first words; a key that people chose is said as it is."""
+    entry = event.after or event.before
+    words = parts.line(entry.content, 70) if entry is not None else ""
+    return words or parts.clip(event.key, 48)
+
+
 def undo_button(view: View, event: Event, class_: str = "quiet") -> Html:
-    """For changes that can be taken back; whether this one still can is found out by trying."""
-    never = (event.kind == SESSION and event.before is None) or event.kind == JOURNAL or event.detail.get("erased")
-    return html.many() if never else parts.button(view, "undo", "undo", "Undo", seq=event.seq, class_=class_)
+    """For changes that can be taken back now. What was changed again since waits for the later change."""
+    if not view.may("undo") or not can_undo(view.context(), event):
+        return html.many()
+    return parts.button(view, "undo", "undo", "Undo", seq=event.seq, class_=class_)
 
 
 def change(view: View) -> DrawnPage:
@@ -93,7 +101,7 @@ def change(view: View) -> DrawnPage:
         ("When", html.many(parts.when(event.at, view.now), f", {moment(event.at):%Y-%m-%d %H:%M:%S} UTC")),
         ("Who", event.by),
         ("Operation", el("code", event.operation)),
-        ("Session", el("a", event.session, href=view.link("/session", id=event.session)) if event.session else "none"),
+        ("Session", parts.session_link(view, event.session)),
         ("Of", html.many(parts.badge(event.kind), " ", el("a", event.key, href=href) if href else event.key)),
         ("Version", event.version),
     )
@@ -113,7 +121,7 @@ def what(event: Event) -> Html:
     if before is None or after is None:
         gone = el("p", "deleted", class_="dim") if after is None else None
         entry = after or before
-        return html.many(gone, parts.text(entry.content) if entry else None)
+        return html.many(gone, parts.prose(entry.content) if entry else None)
     marks = [
         f"{name} {getattr(before, name)} → {getattr(after, name)}".lower()
         for name in ("done", "pinned")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
+from limpet.doors.dashboard.markdown import markdown
 from limpet.doors.dashboard.pages.history import steps
 from limpet.doors.dashboard.view import SESSION, DrawnPage, PageRow, View
 from limpet.model import NOTE, Entry, Note, TagCount, as_note, milliseconds
@@ -92,12 +93,12 @@ def _row(view: View, note: Note) -> Html:
     meta = [
         el("a", parts.when(milliseconds_of(note), view.now), href=view.link("/note", id=note.id), data_open=True),
         " · ",
-        el("a", parts.clip(note.session, 40), href=view.link("/session", id=note.session)),
+        parts.session_link(view, note.session, 50),
     ]
     done = ("reopen_note", "Reopen") if note.done else ("finish_note", "Done")
     return el(
         "li",
-        el("pre", parts.clip(note.content), class_="text"),
+        markdown(parts.clip(note.content)),
         el(
             "div",
             el("span", head),
@@ -161,9 +162,7 @@ def note(view: View) -> DrawnPage:
         parts.heading(
             "Note",
             _buttons(view, entry),
-            sub=html.many(
-                el("code", entry.key), " · ", el("a", entry.session, href=view.link("/session", id=entry.session))
-            ),
+            sub=html.many(el("code", entry.key), " · ", parts.session_link(view, entry.session)),
         ),
         el(
             "div",
@@ -172,7 +171,8 @@ def note(view: View) -> DrawnPage:
             parts.uses(view, NOTE, entry.key),
             class_="meta",
         ),
-        el("pre", entry.content, class_="text big"),
+        parts.text_card(entry.content),
+        parts.life(view, entry, events),
         _edit(view, entry),
         parts.panel("History", steps(view, events)),
     )

@@ -20,25 +20,58 @@ WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 1060, 240, 52, 26, 12
 DAYS = 60  # drawn at most
 DAYS_LEAST = 14  # and at least, so that a first day is seen as one
 ROWS = 40  # of a table
+NO_OUTPUT = "No output is kept yet. Big results of tools come here instead of into the window."
 
 
 def outputs(view: View) -> DrawnPage:
     page = view.number("page") or 0
-    limit = min(limits.LIST_MAX, (page + 1) * limits.DASHBOARD_PAGE)
+    words, tool, session = view.param("q").casefold(), view.param("tool"), view.param("session")
+    filtered = bool(words or tool or session)
+    limit = limits.LIST_MAX if filtered else min(limits.LIST_MAX, (page + 1) * limits.DASHBOARD_PAGE)
     reply = view.run("list_outputs", limit=limit)
-    visible = reply.outputs[page * limits.DASHBOARD_PAGE :]
+    matching = [output_ for output_ in reply.outputs if _fits(output_, words, tool, session)]
+    visible = matching[page * limits.DASHBOARD_PAGE :][: limits.DASHBOARD_PAGE]
     rows = [_row(view, output_) for output_ in visible]
     body = (
         parts.table(("Output", "Tool", "Size", "Lines", "Session", "Used"), rows, frozenset((2, 3)))
         if rows
-        else parts.nothing("No output is kept yet. Big results of tools come here instead of into the window.")
+        else parts.nothing("No output is like that." if filtered else NO_OUTPUT)
     )
     newest = view.with_query(page=None) if page else None
-    older = view.with_query(page=page + 1) if reply.left_out and limit < limits.LIST_MAX else None
+    more = len(matching) > (page + 1) * limits.DASHBOARD_PAGE or (reply.left_out and limit < limits.LIST_MAX)
+    older = view.with_query(page=page + 1) if more else None
     stats = reply.stats
     sub = f"{stats.entries:,} kept, {parts.size(stats.total_bytes)}, {parts.size(stats.stored_bytes)} on disk"
-    main = html.many(parts.heading("Outputs", sub=sub), el("div", body, class_="log"), parts.pager(view, newest, older))
+    age = view.hold.bounds.outputs.max_age // 86_400
+    stay = f"An output goes {age:,} days after its last use, or when all together are too big. "
+    why = el("p", stay, el("a", "How long things stay", href=view.link("/settings")), class_="dim")
+    title = parts.heading("Outputs", sub=html.many(sub, why))
+    main = html.many(title, _filters(view), el("div", body, class_="log"), parts.pager(view, newest, older))
     return DrawnPage("Outputs", main, "/outputs")
+
+
+def _fits(output_: Output, words: str, tool: str, session: str) -> bool:
+    text = f"{output_.id} {output_.tool} {output_.call} {output_.preview}".casefold()
+    return words in text and tool in ("", output_.tool) and session in ("", output_.session)
+
+
+def _filters(view: View) -> Html:
+    def line(name: str, label: str) -> Html:
+        field = html.field(
+            view.param(name), name=name, id=name, placeholder=label, type="search" if name == "q" else None
+        )
+        return html.many(el("label", label, class_="unseen", for_=name), field)
+
+    return el(
+        "form",
+        line("q", "Words of tool, call or preview"),
+        line("tool", "Tool, or all"),
+        line("session", "Session, or all"),
+        el("button", "Show", class_="plain"),
+        action=view.link("/outputs"),
+        method="get",
+        class_="filters",
+    )
 
 
 def _row(view: View, output_: Output) -> list[html.Child]:
@@ -52,7 +85,7 @@ def _row(view: View, output_: Output) -> list[html.Child]:
         html.many(parts.clip(output_.tool, 60), el("span", parts.clip(output_.shape, 30), class_="row-text dim")),
         parts.size(output_.size),
         output_.lines,
-        el("a", parts.clip(output_.session, 30), href=view.link("/session", id=output_.session)),
+        parts.session_link(view, output_.session, 40),
         parts.when(output_.used_at, view.now),
     ]
 
@@ -71,8 +104,8 @@ def output(view: View) -> DrawnPage:
         ("Tool", parts.clip(output_.tool, 90)),
         ("Call", parts.line(output_.call, 160) or "not known"),
         ("Size", f"{parts.size(output_.size)}, {output_.lines:,} lines, {output_.shape or 'plain'}"),
-        ("Kept", html.many(parts.when(output_.created_at, view.now), f", used {output_.uses:,} times")),
-        ("Session", el("a", output_.session, href=view.link("/session", id=output_.session))),
+        ("Kept", html.many(parts.when(output_.created_at, view.now), f", used {parts.times(output_.uses)}")),
+        ("Session", parts.session_link(view, output_.session)),
         ("Secrets masked", output_.redacted),
     )
     body = _matches(part.content, part.note) if sought else _lines(view, part)
@@ -137,6 +170,11 @@ def _matches(content: str, note: str) -> Html:
 # --- savings ----------------------------------------------------------------------------------------------------------
 
 
+def _scrolled(plot: Html) -> Html:
+    """A plot that may be wider than the screen, and can be moved with the keyboard."""
+    return el("div", plot, class_="scroll", tabindex=0, role="group", aria_label="Plot")
+
+
 class Day(NamedTuple):
     name: str
     saved: int
@@ -157,7 +195,7 @@ def savings(view: View) -> DrawnPage:
         parts.figure(f"{total.read_back:,}", "Read back later", f"{total.reads:,} reads"),
         class_="figures",
     )
-    plot = chart(days) if days else parts.nothing("Nothing was saved yet: no big result has come by.")
+    plot = _scrolled(chart(days)) if days else parts.nothing("Nothing was saved yet: no big result has come by.")
     main = html.many(
         parts.heading(
             "Savings", sub="Observed, less what was shown instead, less what was read back. It may be below zero."

@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
+from limpet.doors.dashboard.markdown import plain
+from limpet.doors.dashboard.pages.start import delete_button
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
-from limpet.model import FOLD, NOTEPAD, Entry, Event, as_handoff, as_session
+from limpet.errors import LimpetError
+from limpet.memory import anchors
+from limpet.model import FOLD, NOTEPAD, Entry, Event, Validity, as_handoff, as_session
 from limpet.record import NamedTuple
 from limpet.upkeep import paging
 
 LATEST = 12  # changes shown
+ALERTS = 8
 DAY_MS = 86_400_000
 
 
@@ -42,17 +47,25 @@ def overview(view: View) -> DrawnPage:
     )
     alerts = _alerts(view, handoffs, events)
     main = html.many(
+        _about_sample(view),
         parts.heading("Overview", sub=f"What {view.hold.scope.project} remembers"),
         figures,
         _attention(alerts),
         el(
             "div",
-            parts.panel("Sessions", _tree(view, sessions, events), _left(left), beside=_archived(view, every)),
+            parts.panel("Sessions", _tree(view, sessions, events), _left(view, left), beside=_archived(view, every)),
             parts.panel("Latest changes", _latest(view, events[:LATEST]), beside=_all(view)),
             class_="split",
         ),
     )
     return DrawnPage("Overview", main, "/overview")
+
+
+def _about_sample(view: View) -> Html:
+    if not view.is_sample:
+        return html.many()
+    words = el("span", "This is the sample project. Nothing in it is yours; it has a folder of its own. ")
+    return el("div", words, el("a", "Back to your project", href="/overview"), delete_button(), class_="banner meta")
 
 
 def _attention(alerts: Sequence[Alert]) -> Html:
@@ -67,12 +80,17 @@ def _attention(alerts: Sequence[Alert]) -> Html:
 def _alerts(view: View, handoffs: Sequence[Entry], events: Sequence[Event]) -> list[Alert]:
     alerts = [
         Alert(
-            f"A handoff waits on {parts.clip(as_handoff(handoff).line, 40)}: {parts.line(handoff.content, 90)}",
+            f"A handoff waits on {parts.clip(as_handoff(handoff).line, 40)}: {parts.line(plain(handoff.content), 90)}",
             view.link("/handoff", id=handoff.key),
         )
         for handoff in handoffs
         if not handoff.done
     ]
+    waiting = view.run("list_proposals").proposals
+    if waiting:
+        oldest = parts.ago(waiting[0].at, view.now)
+        words = f"Waiting for your review: {len(waiting):,}, the oldest from {oldest}"
+        alerts.append(Alert(words, view.link("/review")))
     for server in view.run("list_seals"):
         changed = [pin.tool for pin in server.pins if pin.state != "sealed"]
         if changed:
@@ -85,7 +103,33 @@ def _alerts(view: View, handoffs: Sequence[Entry], events: Sequence[Event]) -> l
         done.add((event.session, event.kind))  # the newest of a kind is current; earlier ones are over
         if words := _trouble(view, event):
             alerts.append(Alert(words, view.link("/session", id=event.session), "warn"))
-    return alerts[:8]
+    return [*alerts, *_drifted(view)][:ALERTS]
+
+
+def _drifted(view: View) -> list[Alert]:
+    """Memory and decisions whose source is not any more as it was cited."""
+    if view.visit.project is None or not view.visit.project.has_folder:
+        return []
+    alerts = []
+    for entry in paging.memory(view.context(), limits.LIST_MAX)[0]:
+        cited = Validity.of(entry.extra).anchors
+        look = anchors.worst(anchors.looks(view.context(), cited)) if cited else None
+        if look is not None and look.state in ("drifted", "gone"):
+            words = f"Memory {parts.clip(entry.key, 40)} cites {parts.clip(look.place, 60)}, which is {look.state}"
+            alerts.append(Alert(words, view.link("/remembered", key=entry.key), "warn"))
+    return alerts + _decisions(view)
+
+
+def _decisions(view: View) -> list[Alert]:
+    try:
+        checked = view.run("verify_journal", check=True).checked if view.may("verify_journal") else ()
+    except LimpetError:
+        return []  # there is no journal
+    bad = [quote for quote in checked if quote.verdict.state in ("drifted", "gone")]
+    words = [f"The journal's {parts.line(quote.what, 50)} cites a place that is {quote.verdict.state}" for quote in bad]
+    return [
+        Alert(word, view.link("/journal") + f"#L{quote.line}", "warn") for word, quote in zip(words, bad, strict=True)
+    ]
 
 
 def _trouble(view: View, event: Event) -> str:
@@ -93,19 +137,20 @@ def _trouble(view: View, event: Event) -> str:
     entry = event.after
     if entry is None:
         return ""
+    name = parts.clip(parts.session_name(view, event.session), 60)
     if event.kind == FOLD and entry.extra.get("missing"):
-        return f"A compaction of {event.session} left {len(entry.extra['missing'])} facts out; recall still finds them"
+        return f"A compaction of {name} left {len(entry.extra['missing'])} facts out; recall still finds them"
     if event.kind == FOLD and event.operation == "warn" and not entry.done:
-        return f"The window of {event.session} is filling up"
+        return f"The window of {name} is filling up"
     budget = view.hold.bounds.notepad_budget_tokens
     if event.kind == NOTEPAD and entry.extra.get("tokens", 0) > budget:
-        return f"The notepad of {event.session} has {entry.extra['tokens']:,} tokens; its budget is {budget:,}"
+        return f"The notepad of {name} has {entry.extra['tokens']:,} tokens; its budget is {budget:,}"
     return ""
 
 
 def _tree(view: View, sessions: Sequence[Entry], events: Sequence[Event]) -> Html:
     if not sessions:
-        return parts.nothing("No session yet. Agents begin one with their first note.")
+        return parts.nothing("No session yet. ", el("a", "What to do first", href=view.link("/start")))
     newest: dict[str, Event] = {}
     for event in events:
         newest.setdefault(event.session, event)
@@ -130,13 +175,12 @@ def _tree(view: View, sessions: Sequence[Entry], events: Sequence[Event]) -> Htm
 
 def _session(view: View, entry: Entry, last: Event | None, at: int) -> Html:
     info = as_session(entry)
-    task = parts.line(info.task, 110)
+    state = parts.state(info.state) if info.state != "active" else None
     did = f"{parts.verb(last)}, " if last is not None else ""
     return el(
         "a",
-        el("span", parts.state(info.state), el("strong", parts.clip(info.id, 60)), class_="row-head"),
-        el("span", task, class_="row-text") if task else None,
-        el("span", did, parts.when(at, view.now), class_="dim"),
+        el("span", el("strong", parts.session_title(view.context(), entry)), state, class_="row-head"),
+        el("span", did, parts.when(at, view.now), " · ", parts.clip(info.id, 40), class_="dim"),
         href=view.link("/session", id=entry.key),
         class_="row",
         data_item=True,
@@ -149,7 +193,7 @@ def _latest(view: View, events: Sequence[Event]) -> Html:
 
     def row(event: Event) -> Html:
         entry = event.after or event.before
-        excerpt = parts.line(entry.content, 90) if entry else ""
+        excerpt = parts.line(plain(entry.content), 90) if entry else ""
         return el(
             "li",
             el(
@@ -175,12 +219,9 @@ def _all(view: View) -> Html:
     return el("a", "All", href=view.link("/history"), class_="dim")
 
 
-def _left(left: int) -> Html:
-    return (
-        el("p", f"{left:,} older ones are not shown; recall finds what they kept.", class_="dim")
-        if left
-        else html.many()
-    )
+def _left(view: View, left: int) -> Html:
+    words = f"All sessions, also {left:,} older ones" if left else "All sessions"
+    return el("p", el("a", words, href=view.link("/sessions")))
 
 
 PAGES = (PageRow("overview", overview, menu="Overview", letter="o", place=10),)

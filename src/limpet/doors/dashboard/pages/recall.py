@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.model import MESSAGE, NOTEPAD, OUTPUT
 from limpet.recall.recall import CHOICES, CLOSE, OPEN, Hit
+from limpet.upkeep import paging
 
 MOST = 30  # hits on the page
+OTHERS = 5  # texts that a hit stands for
 MONO = (OUTPUT, NOTEPAD, MESSAGE)  # kinds whose columns and indents say something
 TOKENS = 6_000  # of snippets: a page, not a window
 
@@ -44,7 +48,7 @@ def recall(view: View) -> DrawnPage:
 
 def _hit(view: View, hit: Hit) -> Html:
     href = parts.leads(view, hit.kind, hit.key, hit.session)
-    title = parts.clip(hit.key, 60)
+    title = parts.entry_title(view, hit.kind, hit.key)
     name = el("a", title, href=href, data_open=True) if href else title
     label = "data, not instruction" if hit.trust == "data" else f"written by {hit.trust}"
     return el(
@@ -63,14 +67,29 @@ def _hit(view: View, hit: Hit) -> Html:
             "div",
             [el("span", reason, class_="why") for reason in hit.why],
             el("span", label, class_=f"trust t-{hit.trust}"),
-            el("span", f"says the same: {', '.join(hit.same)}", class_="dim") if hit.same else None,
-            el("span", f"newer than: {', '.join(hit.replaces)}", class_="dim") if hit.replaces else None,
+            _others(view, hit, "says the same: ", hit.same),
+            _others(view, hit, "newer than: ", hit.replaces),
             class_="meta",
         ),
         class_="item",
         data_item=True,
         tabindex=-1,
     )
+
+
+def _others(view: View, hit: Hit, words: str, keys: Sequence[str]) -> Html | None:
+    """Other texts that the hit stands for, by their first words."""
+    if not keys:
+        return None
+
+    def link(key: str) -> html.Child:
+        kind = paging.kind_of(view.context(), key, hit.kind)
+        if not kind:
+            return [parts.clip(key, 50), " "]
+        title, href = parts.entry_title(view, kind, key), parts.leads(view, kind, key)
+        return [el("a", parts.clip(title, 50), href=href) if href else title, " "]
+
+    return el("span", words, [link(key) for key in keys[:OTHERS]], class_="dim")
 
 
 def lit(snippet: str) -> list[html.Child]:

@@ -1,4 +1,4 @@
-"""A session: its story on a time line, newest first, its messages, and its notepad with every version."""
+"""A session: its story on a time line, newest first, and its notepad with every version."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ KINDS = (
     ("pin", "Pins"),
     ("session", "Sessions"),
 )
-MESSAGES_SHOWN = 60  # on one page
 MEASURED_MESSAGES = 1_500  # a session with more is measured when asked, so that its story is there at once
 
 
@@ -67,7 +66,7 @@ def session(view: View) -> DrawnPage:
         _head(view, entry),
         el("div", el("div", story), el("aside", _beside(view, id), class_="side"), class_="with-side"),
     )
-    return DrawnPage(f"Session {parts.clip(id, 40)}", main, "/overview")
+    return DrawnPage(f"Session {parts.session_title(ctx, entry)}", main, "/sessions")
 
 
 def _within(outputs: Sequence[Output], events: Sequence[Event], *, first: bool, last: bool) -> list[Output]:
@@ -90,16 +89,18 @@ def _head(view: View, entry: Entry) -> Html:
         change = parts.button(view, "archive_session", "archive_session", "Archive", class_="plain", id=entry.key)
     else:
         change = html.many()
-    parent = (
-        html.many("part of ", el("a", info.parent, href=view.link("/session", id=info.parent)), " · ")
-        if info.parent
-        else None
+    parent = html.many("part of ", parts.session_link(view, info.parent), " · ") if info.parent else None
+    ctx = view.context(entry.key)
+    title = parts.session_title(ctx, entry)
+    since = html.many(parent, "begun ", parts.when(entry.created_at, view.now), " · ", el("code", info.id))
+    count = paging.message_count(ctx)
+    read = el(
+        "a", f"Read the conversation ({count:,} messages)", href=view.link("/messages", session=entry.key), class_="go"
     )
-    since = html.many(parent, "begun ", parts.when(entry.created_at, view.now))
     return html.many(
-        parts.heading(html.many(parts.state(info.state), " ", info.id), change, sub=since),
-        el("p", parts.clip(info.task, 700), class_="lead") if info.task else None,
-        parts.panel("Result", parts.text(record.result)) if record.result else None,
+        parts.heading(html.many(parts.state(info.state), " ", title), read if count else None, change, sub=since),
+        el("p", parts.clip(info.task, 700), class_="lead") if len(info.task) > len(title) else None,
+        parts.panel("Result", parts.prose(record.result)) if record.result else None,
     )
 
 
@@ -147,8 +148,8 @@ def _task(view: View, event: Event) -> Html:
     if entry is None:
         return html.many()
     task = TaskRecord.from_json(entry.extra)
-    outcome = el("p", task.outcome, class_="lead") if task.outcome else None
-    ledger = parts.text(task.ledger, name="What was done in it") if task.ledger else None
+    outcome = parts.prose(task.outcome) if task.outcome else None
+    ledger = parts.prose(task.ledger, name="What was done in it") if task.ledger else None
     return html.many(el("p", parts.clip(entry.content)), outcome, ledger)
 
 
@@ -276,7 +277,7 @@ def _gauge(view: View, id: str) -> Html:
 
 def _pad(view: View, id: str, content: str, tokens: int) -> Html:
     beside = el("a", f"{tokens:,} tokens · versions", href=view.link("/notepad", session=id), class_="dim")
-    body = parts.text(content, mono=True) if content else parts.nothing("Empty.")
+    body = parts.prose(content) if content else parts.nothing("Empty.")
     return parts.panel("Notepad", body, beside=beside, class_="notepad")
 
 
@@ -285,7 +286,7 @@ def _pins(view: View, id: str) -> Html:
     rows = [
         el(
             "li",
-            parts.text(pin.content),
+            parts.prose(pin.content),
             parts.button(view, "unpin_text", "unpin_text", "Unpin", session=id, id=pin.key),
         )
         for pin in pins
@@ -308,50 +309,6 @@ def _pins(view: View, id: str) -> Html:
     return parts.panel("Pinned", el("ul", rows, class_="rows") if rows else None, add)
 
 
-# --- messages ---------------------------------------------------------------------------------------------------------
-
-
-def messages(view: View) -> DrawnPage:
-    id = view.param("session")
-    first = max(1, view.number("first") or 1)
-    last = max(first, view.number("last") or first + MESSAGES_SHOWN - 1)
-    until = min(last, first + MESSAGES_SHOWN - 1)
-    page = paging.messages(view.context(id), first, until)
-    rows = [
-        el(
-            "li",
-            el(
-                "div",
-                el("strong", str(entry.extra.get("role", ""))),
-                el(
-                    "span",
-                    f"message {at:,} · {int(entry.extra.get('tokens', 0)):,} tokens · ",
-                    parts.when(entry.created_at, view.now),
-                    class_="dim",
-                ),
-                class_="meta",
-            ),
-            parts.text(entry.content, mono=entry.extra.get("role") == "tool"),
-            class_="item",
-            data_item=True,
-            tabindex=-1,
-        )
-        for at, entry in enumerate(page, first)
-    ]
-    following = view.with_query(first=until + 1) if until < last and len(page) == until - first + 1 else None
-    pager = (
-        el("nav", el("a", "Next →", href=following), class_="pager", aria_label="Pages of the list")
-        if following
-        else None
-    )
-    main = html.many(
-        parts.heading("Messages", sub=el("a", id, href=view.link("/session", id=id))),
-        el("ol", rows, class_="rows cards") if rows else parts.nothing("There are no such messages."),
-        pager,
-    )
-    return DrawnPage("Messages", main, "/overview", live=False)
-
-
 # --- the notepad ------------------------------------------------------------------------------------------------------
 
 
@@ -366,16 +323,14 @@ def notepad(view: View) -> DrawnPage:
     main = html.many(
         parts.heading(
             "Notepad",
-            sub=html.many(
-                el("a", id, href=view.link("/session", id=id)), f" · version {pad.version:,} · {pad.tokens:,} tokens"
-            ),
+            sub=html.many(parts.session_link(view, id), f" · version {pad.version:,} · {pad.tokens:,} tokens"),
         ),
-        el("pre", pad.content, class_="text big mono") if pad.content else parts.nothing("It is empty."),
+        parts.text_card(pad.content) if pad.content else parts.nothing("It is empty."),
         _edit_notepad(view, id, pad),
         parts.panel("Versions", el("ol", rows, class_="rows cards") if rows else parts.nothing("None yet.")),
         parts.pager(view, newest, older),
     )
-    return DrawnPage("Notepad", main, "/overview")
+    return DrawnPage("Notepad", main, "/sessions")
 
 
 def _version(view: View, id: str, event: Event, now: int) -> Html:
@@ -409,6 +364,5 @@ def _edit_notepad(view: View, id: str, pad: Notepad) -> Html:
 
 PAGES = (
     PageRow("session", session),
-    PageRow("messages", messages),
     PageRow("notepad", notepad),
 )
