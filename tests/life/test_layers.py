@@ -1,16 +1,18 @@
-"""A person's preferences in every project, and a team's memory in files: through the doors, in processes of their own."""
+"""A person's preferences in every project, and a team's memory in files, through doors in processes of their own."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-
-import pytest
 
 from life.kit import Computer
 
 
-@pytest.mark.anyio
-async def test_a_preference_is_proposed_by_an_agent_and_counts_everywhere_once_accepted(computer: Computer) -> None:
+def test_a_preference_is_proposed_by_an_agent_and_counts_everywhere_once_accepted(computer: Computer) -> None:
+    asyncio.run(_preference(computer))
+
+
+async def _preference(computer: Computer) -> None:
     work, hobby = computer.repository("work"), computer.repository("hobby")
     async with computer.agent(work, "--profile", "full") as agent:
         answer = await agent.call("write_memory", key="style", content="Answer in German", layer="person")
@@ -25,8 +27,11 @@ async def test_a_preference_is_proposed_by_an_agent_and_counts_everywhere_once_a
     assert "Helix" not in computer.limpet("context", where=work), "no terminal: it waits like what an agent writes"
 
 
-@pytest.mark.anyio
-async def test_a_team_shares_memory_through_git_alone(computer: Computer) -> None:
+def test_a_team_shares_memory_through_git_alone(computer: Computer) -> None:
+    asyncio.run(_team(computer))
+
+
+async def _team(computer: Computer) -> None:
     first = computer.repository("service")
     computer.limpet("memory", "write", "database", "We use Postgres 16", "--layer", "team", where=first)
     computer.run("git", "add", "--all", "--force", where=first)
