@@ -96,7 +96,8 @@ def test_an_import_from_a_file_is_all_or_nothing(filled: Cli, tmp_path: Path) ->
     assert filled("note", "list", "--project", "fresh").code == 3, "nothing was made"
     filled.ok("import", "out.jsonl", "--exact", "--project", "fresh")
     assert filled.ask("note", "list", "--project", "fresh") == filled.ask("note", "list")
-    for args in (["missing.jsonl"], ["-"]):
+    assert filled("import", "missing.jsonl", "--project", "fresh").code == 3
+    for args in (["-"],):
         ran = filled("import", *args, "--project", "another")
         assert ran.code == 2
         assert "Nothing was imported" in ran.err

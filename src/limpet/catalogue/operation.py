@@ -21,8 +21,10 @@ from limpet.store import Store
 from limpet.text import brief, safe
 
 if TYPE_CHECKING:
+    from limpet.memory.layers import LayerStores
     from limpet.recall.embeddings import Embeddings
 else:
+    LayerStores = object
     Embeddings = object  # neither imported nor a string: compiling the first string takes a millisecond
 
 Json = dict[str, Any]
@@ -45,6 +47,7 @@ class Context(NamedTuple):
     data: DataFolder | None = None  # the project's folder in the person's data folder
     masking: Masking | None = None  # of secrets in what this call stores
     retry: Retry | None = None  # of a call that came with an idempotency key
+    layers: LayerStores | None = None  # of memory, below the project's
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""
