@@ -162,10 +162,15 @@ def ways_of(given: argparse.Namespace) -> list[tuple[str, Make]]:
 
 def measure_silence(given: argparse.Namespace) -> None:
     """Whether recall is silent where nothing fits, by part and in all."""
-    every = silence.sets(
-        sets.locomo(given.locomo), histories.histories(given.histories), multihop.sections(given.multihop)
+    texts = silence.Texts(
+        sets.locomo(given.locomo),
+        histories.histories(given.histories),
+        multihop.sections(given.multihop),
+        [commits.diffs(path) for path in given.commits],
+        stdlib.functions(),
     )
-    chosen = halved(every, given.half or "test")
+    half = given.half or "test"
+    chosen = [(part, halved(every, half)) for part, every in silence.sets(texts)]
 
     def opened(one: Set) -> Callable[[str, bool], list[str]]:
         folder = tempfile.mkdtemp()
@@ -173,7 +178,7 @@ def measure_silence(given: argparse.Namespace) -> None:
         kept.add(one.units)
         return kept.ask
 
-    rows = [(one.name, silence.measured([one], opened)) for one in chosen]
+    rows = [(part, silence.measured(of_part, opened)) for part, of_part in chosen]
     silence.show("Silence where nothing fits", [*rows, ("all", silence.together([row for _, row in rows]))])
 
 

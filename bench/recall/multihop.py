@@ -22,7 +22,7 @@ SECTION_WORDS = (40, 400)  # a section has at least and at most so many
 FEW, MANY = 2, 6  # sections that hold a linking name
 FIRST_WORDS, SECOND_WORDS = 7, 2  # of a question, from the two sections
 _HEADING = re.compile(r"\n(?=[^\n]{3,80}\n[=\-~^'\"]{3,}\n|#{1,4} )")
-_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b(?:[A-Za-z_]*_[A-Za-z_]\w*|[a-z]+[A-Z]\w+|[A-Z][a-z]{3,})\b")
+NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b(?:[A-Za-z_]*_[A-Za-z_]\w*|[a-z]+[A-Z]\w+|[A-Z][a-z]{3,})\b")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _WORD = re.compile(r"[a-z]{4,}")
 
@@ -56,7 +56,7 @@ def _set(name: str, texts: list[str]) -> Set:
     units = [Unit(str(at), text) for at, text in enumerate(texts)]
     holding: dict[str, set[int]] = {}
     for at, text in enumerate(texts):
-        for link in set(_NAME.findall(text)):
+        for link in set(NAME.findall(text)):
             holding.setdefault(link, set()).add(at)
     often = Counter(word for text in texts for word in set(_WORD.findall(text.lower())))
     links = sorted(link for link, docs in holding.items() if FEW <= len(docs) <= MANY)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from limpet.journal.methods import ProjectJournal
     from limpet.memory import digest, memory
     from limpet.memory.handoff import SessionHandoff
+    from limpet.memory.layers import LayerStores
     from limpet.memory.memory import SessionMemory
     from limpet.memory.notes import SessionNotes
     from limpet.memory.skills import SessionSkills
@@ -120,10 +121,12 @@ class Limpet:
         root: str = ".",
         data: DataFolder | None = None,
         embeddings: Embeddings | None = None,
+        layers: LayerStores | None = None,
     ) -> None:
         self.root = root
         self.data = data
         self._embeddings = embeddings
+        self._layers = layers
         self.store = store
         self.scope = scope
         if session == EVERY:
@@ -144,6 +147,8 @@ class Limpet:
     def close(self) -> None:
         if self._embeddings is not None and self._embeddings.indexer is not None:
             self._embeddings.indexer.stop()
+        if self._layers is not None:
+            self._layers.close()
         self.store.close()
 
     def index_in_background(self) -> None:
@@ -159,7 +164,8 @@ class Limpet:
     def elsewhere(self, scope: Scope) -> Limpet:
         """The memory of another project in the same store. It has no folder, and so no journal and no skills."""
         embeddings = self._embeddings
-        limpet = Limpet(self.store, scope, bounds=self._bounds, clock=self.clock, root=NO_FOLDER, embeddings=embeddings)
+        options: dict[str, Any] = {"bounds": self._bounds, "clock": self.clock, "layers": self._layers}
+        limpet = Limpet(self.store, scope, root=NO_FOLDER, embeddings=embeddings, **options)
         if self._around is not None:
             limpet.observe(self._around)
         return limpet
@@ -228,8 +234,10 @@ class Limpet:
 
     def context(self, session: str | None = None, by: str = LIBRARY, masking: Masking | None = None) -> Context:
         name = self.default_session if session is None else session_name(session)
-        here = self._bounds, self._skills, self.root, self._embeddings, self.data
-        return Context(self.store, self.scope, name, by, self.clock(), *here, masking or Masking())
+        settings = self._bounds, self._skills, self.root, self._embeddings, self.data
+        return Context(
+            self.store, self.scope, name, by, self.clock(), *settings, masking or Masking(), None, self._layers
+        )
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 

@@ -178,6 +178,41 @@ needs_a_person = BadInput.says(
     "{what} is a person's decision, and nobody said yes. Nothing was changed; look with `{command}`, then run it in a "
     "terminal, or with --yes."
 )
+no_layer = BadInput.says(
+    "nobody is the person of this call, so there is no layer {layer!r}: a token of a shared server has none. Leave "
+    "`layer` out to keep it in the project."
+)
+no_team = BadInput.says(
+    "this project has no shared memory files that count here. A person begins with `limpet memory write --layer team`, "
+    "or looks at those of the repository with `limpet trust`."
+)
+not_for_files = BadInput.says(
+    "shared memory is files in .limpet/memory, and cannot be {what} here. Git has their history; edit the file, or "
+    "write the text again."
+)
+secret_in_shared_file = BadInput.says(
+    "the text for {key!r} looks as if it held a secret, and shared files go to everybody. Nothing was written; take it "
+    "out, then call again."
+)
+shared_file_changed = Conflict.says(
+    "{name} was changed by another program just now. Nothing was written; read it, then call again."
+)
+shared_file_unusable = BadInput.says("{folder} cannot be used: {why}. Nothing was written; put a plain folder there.")
+no_proposal = NotFound.says(
+    "nothing with the id {id!r} waits for review: it was decided, or a newer text took its place. Nothing was changed; "
+    "`limpet review` lists what waits."
+)
+queue_full = Conflict.says(
+    "{count} texts wait for the person already, and nothing was added. Ask them to look at `limpet review` first."
+)
+layer_is_a_persons = BadInput.says(
+    "the text under {key!r} is the person's own, and a person deletes or pins it: `limpet memory list --layer person`. "
+    "Nothing was changed."
+)
+no_anchor_in_layer = BadInput.says(
+    "a text of this layer is read elsewhere too, so it cannot cite {anchor!r}. Leave `anchors` out, or keep it in the "
+    "project."
+)
 not_trustable = BadInput.says(
     "{folder} cannot be trusted: {why}. Nothing was changed; what cannot be read cannot be shown. Have it "
     "corrected, look with `limpet trust --show`, then call again."
@@ -195,6 +230,10 @@ no_store = NotFound.says(
 )
 bad_config_file = BadInput.says(
     "{path} was left as it is: {why}. Correct the file or name another one, then call again."
+)
+no_project_files = BadInput.says(
+    "{client} has no configuration in projects. `limpet install {name}` puts it into your home folder; leave "
+    "--project-only out."
 )
 unknown_client = BadInput.says(
     "there is no client {name!r}. The known ones are: {known}. Any other one takes the entry that "

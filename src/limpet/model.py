@@ -34,10 +34,11 @@ PIN = "pin"  # key: pin_<ms>; a text that every window of its session holds; don
 OUTPUT = "output"  # not an entry: the kind of a stored output in recall; key: its id
 SEALS = "seals"  # key: an upstream MCP server; extra: the definitions of its tools, as hashes
 JOURNAL = "journal"  # key: journal_<ms>; an entry that was added to the journal's file, which is authoritative
+PROPOSAL = "proposal"  # key: proposal_<ms>; a text that waits for a person to accept it; done: rejected
 ACCESS = "access"  # key: a token's id; session: its tenant; done: revoked. Not among KINDS: no project holds one
 KINDS = (
     *(NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SYSTEM_PROMPT, STATE),
-    *(MESSAGE, FOLD, TASK, PIN, SEALS, JOURNAL),
+    *(MESSAGE, FOLD, TASK, PIN, SEALS, JOURNAL, PROPOSAL),
 )
 
 # The origins of a text, the least trusted first. Limpet sets them from the caller; they are not arguments.
@@ -344,6 +345,8 @@ class Memory(NamedTuple):
     origin: str = AGENT
     version: int = 1
     validity: Validity = STANDING
+    layer: str = ""  # where it is kept, if not in the project
+    also_in: tuple[str, ...] = ()  # layers that have another text under this key
 
 
 class Handoff(NamedTuple):

@@ -7,12 +7,14 @@ from typing import cast
 
 from limpet import clients, errors, settings
 from limpet.catalogue.late import resolve
+from limpet.home.folders import ProjectFolder
 from limpet.home.load import load
 from limpet.model import Scope
 
 TYPE_CHECKING = False  # see limpet/__init__.py
 if TYPE_CHECKING:
     from limpet.api import Clock, Limpet
+    from limpet.memory.layers import LayerStores
     from limpet.model import DataFolder
     from limpet.recall.embeddings import Models
     from limpet.store import Store
@@ -61,8 +63,21 @@ def open_with(
         root=chosen.root,
         data=chosen.data,
         embeddings=resolve("recall.embeddings:Embeddings")(lambda: choose_embeddings(chosen.bounds.recall)),
+        layers=_layers(chosen),
     )
     return limpet
+
+
+def _layers(chosen: settings.Settings) -> LayerStores | None:
+    """The layers of memory below the project's, in the person's data folder."""
+    if not isinstance(chosen.data, ProjectFolder):
+        return None
+    layers: LayerStores = resolve("memory.layers:LayerStores")(
+        chosen.data.home,
+        lambda path, folder: choose_store(path, None, folder),
+        resolve("memory.layers:shared_at")(chosen.root, chosen.data),
+    )
+    return layers
 
 
 class LateStore:

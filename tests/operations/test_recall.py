@@ -71,6 +71,33 @@ def test_german_words_without_a_subject_find_nothing(hold: Limpet) -> None:
         assert found in hold.recall(query).hits[0].plain, query
 
 
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Die Loesung war ein groesserer Puffer", "Was war die Lösung?"),
+        ("Die Lösung war ein größerer Puffer", "Was war die Loesung?"),
+        ("Der Dienst läuft auf zwei Datenbanken", "Welche Datenbank hat der Dienst?"),
+        ("Schlüssel liegen im Tresor", "Wo liegen unsere Schluesseln?"),
+        ("Die Prüfungen laufen nachts", "Wann wird die Pruefung gestartet?"),
+    ],
+)
+def test_german_words_are_found_with_other_endings_and_spellings(hold: Limpet, text: str, query: str) -> None:
+    notes = hold.session("one").notes
+    right = notes.add(text).id
+    for number in range(30):
+        notes.add(f"Der Nachtlauf von Rechner {number} wurde nach dem Wechsel neu gestartet")
+    assert keys(hold, query)[:1] == [right]
+
+
+def test_chinese_words_that_only_ask_find_nothing(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    right = notes.add("数据库 每天 凌晨 备份").id
+    notes.add("我们 的 会议 是 在 周一")
+    notes.add("这 是 我 的 笔记")
+    assert keys(hold, "数据库是在什么时候备份的?")[:1] == [right]
+    assert keys(hold, "你的打印机是什么?") == []
+
+
 def test_a_day_is_found_however_it_is_written(hold: Limpet) -> None:
     notes = hold.session("one").notes
     dotted = notes.add("Am 12.03.2026 haben wir auf Keycloak umgestellt").id
@@ -97,6 +124,32 @@ def test_german_words_that_are_english_too_are_sought_in_english(hold: Limpet) -
     )
     assert keys(hold, "why do they die?") == [die]
     assert keys(hold, "what is under MIT?") == [licence]
+
+
+def test_what_nobody_said_to_an_assistant_is_not_found(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    topics = [
+        "lease",
+        "budget",
+        "tickets",
+        "garden",
+        "essay",
+        "router",
+        "recipe",
+        "taxes",
+        "poem",
+        "printer",
+        "lawn",
+        "sofa",
+        "kettle",
+        "atlas",
+    ]
+    for topic in topics:
+        notes.add(f"user: Please help me with the {topic}, {' '.join(['since the week was long and I am tired'] * 6)}")
+        notes.add(f"assistant: Gladly. About the {topic}: {' '.join(['first list what you have and lack'] * 8)}")
+    said = notes.add(f"user: My greenhouse irrigation valve leaks, {' '.join(['since the week was long'] * 10)}").id
+    assert keys(hold, "What did I say about the greenhouse irrigation valve?")[:1] == [said]
+    assert keys(hold, "What did I say about the long week of kayak lessons?") == []
 
 
 def test_a_question_that_nothing_fits_gets_no_hits_but_what_is_nearest(hold: Limpet) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import limpet
 from limpet import errors
-from limpet.api import Limpet, Tool
+from limpet.api import LIBRARY, Limpet, Tool
 from limpet.catalogue.table import OPERATIONS, profile
 from limpet.window.messages import user
 
@@ -42,6 +42,8 @@ SEED_JOURNAL = {"recover_journal", "log_decision", "update_journal", "checkpoint
 NEWER = ("list_memory", "delete_memory", "mark_useful")
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
+CALLER = dict.fromkeys(("accept_proposal", "reject_proposal"), "person/cli")  # these a person decides
+
 # One good call of every operation, in an order in which each finds what it needs.
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("add_note", {"content": "a note", "tags": ["x"]}),
@@ -67,6 +69,11 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("mark_useful", {"id": "k"}),
     ("delete_memory", {"key": "k"}),
     ("undo", {}),
+    ("write_memory", {"key": "style", "content": "short", "layer": "person"}),
+    ("list_proposals", {}),
+    ("accept_proposal", {"id": "{proposal}"}),
+    ("write_memory", {"key": "style", "content": "long", "layer": "person"}),
+    ("reject_proposal", {"id": "{proposal}"}),
     ("recall", {"query": "what is v?", "kinds": ["memory"], "limit": 3}),
     ("write_session_handoff", {"content": "next"}),
     ("read_handoff", {}),
@@ -166,6 +173,8 @@ def learn(known: dict[str, str], name: str, answer: dict[str, Any]) -> None:
         "fork_session": ("{fork}", "id"),
         "pin_text": ("{pin}", "id"),
     }
+    if "proposed" in answer:
+        known["{proposal}"] = answer["proposed"]
     if name in places:
         place, key = places[name]
         known[place] = answer[key]
@@ -239,7 +248,7 @@ def test_every_operation_answers_as_its_schemas_say(hold: Limpet) -> None:
         arguments = filled(template, known)
         operation = OPERATIONS[name]
         jsonschema.validate(arguments, operation.input_schema(), cls=jsonschema.Draft202012Validator)
-        answer = hold.call(name, arguments)
+        answer = hold.call(name, arguments, by=CALLER.get(name, LIBRARY))
         jsonschema.validate(answer, operation.output_schema(), cls=jsonschema.Draft202012Validator)
         assert answer.keys() <= operation.result.keys(), f"{name} answers with a key it does not declare"
         learn(known, name, answer)
@@ -253,7 +262,7 @@ def test_hints_are_true(hold: Limpet) -> None:
         arguments = filled(template, known)
         operation = OPERATIONS[name]
         before = exported(hold)
-        answer = hold.call(name, arguments)
+        answer = hold.call(name, arguments, by=CALLER.get(name, LIBRARY))
         learn(known, name, answer)
         after = exported(hold)
         if operation.read_only:

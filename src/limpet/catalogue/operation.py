@@ -21,8 +21,10 @@ from limpet.store import Store
 from limpet.text import brief, safe
 
 if TYPE_CHECKING:
+    from limpet.memory.layers import LayerStores
     from limpet.recall.embeddings import Embeddings
 else:
+    LayerStores = object
     Embeddings = object  # neither imported nor a string: compiling the first string takes a millisecond
 
 Json = dict[str, Any]
@@ -45,6 +47,7 @@ class Context(NamedTuple):
     data: DataFolder | None = None  # the project's folder in the person's data folder
     masking: Masking | None = None  # of secrets in what this call stores
     retry: Retry | None = None  # of a call that came with an idempotency key
+    layers: LayerStores | None = None  # of memory, below the project's
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""
@@ -125,6 +128,7 @@ class Operation(NamedTuple):
     in_session: bool = True  # takes a session_id
     every_session: bool = False  # … which may be "*"
     only_reads: bool = False  # changes nothing, although it needs more than READ
+    mends: bool = False  # … or mends a file of the project before it reads: clients are not told that it reads
     destructive: bool = False
     idempotent: bool = False
     with_window: bool = False  # references and folds in a window mention it
@@ -187,10 +191,10 @@ class Operation(NamedTuple):
 
     def annotations(self) -> dict[str, bool]:
         """MCP's hints, only where they differ from MCP's pessimistic defaults."""
-        if self.read_only:
+        if self.read_only and not self.mends:
             return {"readOnlyHint": True}
         hints = {} if self.destructive else {"destructiveHint": False}
-        return hints | ({"idempotentHint": True} if self.idempotent else {})
+        return hints | ({"idempotentHint": True} if self.idempotent or self.mends else {})
 
 
 def trust_json(origin: str) -> Json:

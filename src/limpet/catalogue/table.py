@@ -41,6 +41,7 @@ _TAGS_ANY = Param("tags_any", "strings", everywhere=False)
 _REPLACES = Param("replaces", names=NOTE)
 _LIFE = (Param("expires", everywhere=False), Param("anchors", "strings", everywhere=False))
 _INCLUDE_REPLACED = Param("include_replaced", "boolean", everywhere=False)
+_LAYER = Param("layer", choices=("project", "team", "person"), everywhere=False)
 _VERSION = Param("version", "integer", required=True)
 _EDIT = (
     Param("operation", required=True, choices=("find_replace", "append", "prepend", "delete")),
@@ -71,7 +72,17 @@ _HOLDS = {
     "expired": "boolean?",
     "anchors": "array?",
 }
-_MEMORY = {"key": "string", "content": "string", "updated_at": "string", "pinned": "boolean?", **_HOLDS, **_TRUST}
+_MEMORY = {
+    "key": "string",
+    "content": "string",
+    "updated_at": "string",
+    "pinned": "boolean?",
+    "layer": "string?",
+    "also_in": "array?",
+    **_HOLDS,
+    **_TRUST,
+}
+_DECIDED = {"status": "string", "id": "string", "layer": "string", "kind": "string", "key": "string"}
 _OUTPUT = {
     "id": "string",
     "tool": "string",
@@ -166,21 +177,24 @@ ROWS = (
     Operation("search_memory", "memory.memory:search_memory", "memory.memory:matches_json",
         "memory.memory:matches_text",
         params=(Param("query", required=True),
-            Param("limit", "integer", low=1, high=limits.MEMORY_LIMIT_MAX, clamp=True), _INCLUDE_REPLACED),
+            Param("limit", "integer", low=1, high=limits.MEMORY_LIMIT_MAX, clamp=True), _INCLUDE_REPLACED, _LAYER),
         result={"status": "string", "query": "string", "match_count": "integer", "matches": "array"},
         level=READ, profiles=CORE, guidance="memory", commands=("memory search",), in_session=False),
     Operation("write_memory", "memory.memory:write_memory", "memory.memory:stored_json", "memory.memory:stored_text",
-        params=(_KEY, _CONTENT, Param("mode", choices=("replace", "append")), _REPLACES, *_LIFE, _EXPECTED_VERSION),
+        params=(_KEY, _CONTENT, Param("mode", choices=("replace", "append")), _REPLACES, *_LIFE, _EXPECTED_VERSION,
+            _LAYER),
         result={"status": "string", "key": "string", "mode": "string", "bytes_written": "integer",
-            "version": "integer", "displaced": "array?", **_DUPLICATE, **_CORRECTION},
+            "version": "integer", "displaced": "array?", "layer": "string?", "proposed": "string?",
+            "waiting": "integer?", "rejected": "boolean?", **_DUPLICATE, **_CORRECTION},
         level=WRITE, profiles=CORE, guidance="memory", commands=("memory write",), destructive=True, retryable=True),
     Operation("list_memory", "memory.memory:list_memory", "memory.memory:list_json", "memory.memory:list_text",
-        params=(Param("key_prefix"), _LIMIT, _INCLUDE_REPLACED),
-        result={"memories": "array", "memory_count": "integer", "left_out": "integer?"},
+        params=(Param("key_prefix"), _LIMIT, _INCLUDE_REPLACED, _LAYER),
+        result={"memories": "array", "memory_count": "integer", "left_out": "integer?",
+            "remarks": "array?"},
         level=READ, guidance="memory", commands=("memory list",), in_session=False),
     Operation("delete_memory", "memory.memory:delete_memory", "memory.memory:deleted_json",
         "memory.memory:deleted_text",
-        params=(_KEY,), result={"status": "string", "key": "string"},
+        params=(_KEY, _LAYER), result={"status": "string", "key": "string"},
         level=WRITE, profiles=CORE, guidance="memory", commands=("memory delete",), destructive=True, frees=True,
         retryable=True),
     Operation("scratch_note", "memory.memory:scratch_note", "memory.memory:scratch_json",
@@ -190,14 +204,24 @@ ROWS = (
             "content": "string?", "empty": "boolean?", **_DUPLICATE, **_CORRECTION},
         level=WRITE, guidance="scratch", commands=("scratch",), destructive=True),
     Operation("read_memory", "memory.memory:read_memory", "memory.memory:memory_json", "memory.memory:memory_text",
-        params=(_KEY,), result=_MEMORY,
+        params=(_KEY, _LAYER), result=_MEMORY,
         level=READ, profiles=NONE, commands=("memory show",), in_session=False),
     Operation("mark_useful", "memory.uses:mark_useful", "memory.uses:useful_json", "memory.uses:useful_text",
         params=(_NOTE_ID,), result={"kind": "string", "id": "string", "useful": "integer"},
         level=WRITE, commands=("memory useful",), in_session=False),
     Operation("pin_memory", "memory.memory:pin_memory", "memory.memory:memory_json", "memory.memory:memory_text",
-        params=(_KEY, Param("pinned", "boolean")), result=_MEMORY,
+        params=(_KEY, Param("pinned", "boolean"), _LAYER), result=_MEMORY,
         level=WRITE, profiles=NONE, commands=("memory pin", "memory unpin"), idempotent=True),
+    # --- what waits for a person --------------------------------------------------------------------------------------
+    Operation("list_proposals", "memory.review:list_proposals", "memory.review:proposals_json",
+        result={"proposals": "array", "proposal_count": "integer"},
+        level=READ, profiles=NONE, commands=("review list",), in_session=False),
+    Operation("accept_proposal", "memory.review:accept_proposal", "memory.review:decided_json",
+        params=(_ID,), result=_DECIDED,
+        level=WRITE, profiles=NONE, commands=("review accept",), in_session=False),
+    Operation("reject_proposal", "memory.review:reject_proposal", "memory.review:decided_json",
+        params=(_ID,), result=_DECIDED,
+        level=WRITE, profiles=NONE, commands=("review reject",), in_session=False, frees=True),
     # --- handoff ------------------------------------------------------------------------------------------------------
     Operation("write_session_handoff", "memory.handoff:write_session_handoff", "memory.handoff:written_json",
         "memory.handoff:written_text",
@@ -237,7 +261,7 @@ ROWS = (
         "journal.recover:recovered_text",
         params=(Param("level", "integer", low=1, high=3), Param("query")),
         result={"level": "integer", "text": "string", "tokens": "integer", "tokenizer": "string", "how": "string"},
-        level=READ, aliases=("recover_notes",), guidance="journal",
+        level=READ, mends=True, aliases=("recover_notes",), guidance="journal",
         commands=("journal recover",), in_session=False, in_folder=True),
     Operation("log_decision", "journal.write:log_decision", "journal.write:written_json",
         "journal.write:written_text",
@@ -433,11 +457,11 @@ ROWS = (
         level=WRITE, profiles=NONE, commands=("session end",), in_session=False, frees=True),
     # --- history ------------------------------------------------------------------------------------------------------
     Operation("history", "upkeep.history:history", "upkeep.history:history_json",
-        params=(Param("kind", choices=KINDS), Param("key"), Param("before_seq", "integer"), _LIMIT),
+        params=(Param("kind", choices=KINDS), Param("key"), Param("before_seq", "integer"), _LIMIT, _LAYER),
         result={"events": "array"},
         level=READ, profiles=NONE, commands=("history",), in_session=False),
     Operation("undo", "upkeep.history:undo", "upkeep.history:undone_json",
-        params=(Param("seq", "integer"), Param("dry_run", "boolean")),
+        params=(Param("seq", "integer"), Param("dry_run", "boolean"), _LAYER),
         result={"undone": "object", "seq": "integer", "restored": "integer?"},
         level=WRITE, profiles=NONE, commands=("undo",), in_session=False, destructive=True, frees=True),
     # --- pinned tool definitions --------------------------------------------------------------------------------------

@@ -12,45 +12,70 @@ BESIDE = "beside"  # … on either side: "no longer"
 ADDITION = "addition"  # "also": no correction
 REASON = "reason"  # "because": what follows is not the fact
 
+# Numbers in words: values, however short they are.
+NUMBERS = frozenset(
+    [
+        *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+        *("zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf"),
+        *("dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve", "diez", "once", "doce"),
+        *("deux", "trois", "quatre", "cinq", "sept", "huit", "neuf", "dix", "onze", "douze"),
+        *("два", "две", "три", "четыре", "пять", "шесть", "семь", "восемь", "девять", "десять"),
+    ]
+)
+
 CUES: Mapping[str, Mapping[str, str]] = {
     "English": {
         HEADING: "correction, corrected, i was wrong, that was wrong, was wrong, is wrong, is outdated, "
-        "out of date, erratum",
+        "out of date, erratum, scratch that, i mixed that up, my mistake, small fix, i misspoke",
         CHANGE: "now, from now on, as of today, changed to, has changed to, switched to, moved to, "
         "migrated to, upgraded to, updated to, replaced by, replaced with, renamed to, became, "
-        "is being replaced by, turned out to be, actually, in fact, these days",
+        "is being replaced by, turned out to be, turns out, actually, in fact, these days, instead, moved, "
+        "rewritten in, "
+        "since last week, since yesterday, since today",
         BEFORE: "not, instead of, rather than, in place of, no longer, from, used to be, previously, "
-        "formerly, replaces, replaced, and not",
-        BESIDE: "no longer, any more, anymore, is gone, was dropped, deprecated",
+        "formerly, replaces, replaced, and not, forget the, isn't, aren't",
+        BESIDE: "no longer, any longer, any more, anymore, is gone, was dropped, deprecated",
         ADDITION: "also, too, as well, in addition, additionally, besides, another",
         REASON: "because, since, after, due to, so that, as the, which",
     },
     "German": {
-        HEADING: "korrektur, berichtigung, richtigstellung, war falsch, ist falsch, stimmt nicht mehr, ist veraltet",
+        HEADING: "korrektur, berichtigung, richtigstellung, war falsch, ist falsch, stimmt nicht mehr, ist veraltet, "
+        "ich hab mich vertan, ich habe mich vertan, ich habe mich geirrt, fehler von mir, mein fehler, "
+        "moment, quatsch",
         CHANGE: "jetzt, nun, ab jetzt, ab sofort, inzwischen, mittlerweile, neuerdings, umgestellt auf, "
         "gewechselt zu, gewechselt auf, geändert auf, ersetzt durch, abgelöst durch, "
-        "umgezogen nach, umbenannt in, tatsächlich, seit heute",
-        BEFORE: "nicht, nicht mehr, statt, anstatt, anstelle von, und nicht, früher, vorher, bisher",
+        "umgezogen nach, umbenannt in, tatsächlich, seit heute, seit gestern, seit letzter woche, doch, nun doch, "
+        "stattdessen, künftig, ab heute, wurde auf",
+        BEFORE: "nicht, nicht mehr, nicht länger, statt, anstatt, anstelle von, und nicht, früher, vorher, "
+        "bisher, vergiss die, "
+        "vergiss das, vergiss den",
         BESIDE: "nicht mehr, entfällt, abgeschafft",
         ADDITION: "auch, zusätzlich, außerdem, ebenfalls, daneben, weiterer, weitere, weiteres",
         REASON: "weil, da, denn, nach, seit, wegen, damit",
     },
     "Spanish": {
-        HEADING: "corrección, corregido, era incorrecto, es incorrecto, estaba mal, fe de erratas",
+        HEADING: "corrección, corregido, era incorrecto, es incorrecto, estaba mal, fe de erratas, me equivoqué, "
+        "perdón, error mío, fe de errores",
         CHANGE: "ahora, desde ahora, a partir de ahora, a partir de hoy, actualmente, cambió a, "
         "cambiado a, ha pasado a, pasó a, pasamos a, migramos a, migrado a, reemplazado por, "
-        "sustituido por, actualizado a, en realidad",
-        BEFORE: "no, ya no, en vez de, en vez del, en lugar de, en lugar del, y no, antes, anteriormente",
+        "sustituido por, actualizado a, en realidad, resulta que, finalmente, al final, pasa al, pasa a, "
+        "se ha migrado a, ya estamos en, desde la semana pasada, desde ayer, desde hoy",
+        BEFORE: "no, ya no, en vez de, en vez del, en lugar de, en lugar del, y no, antes, anteriormente, "
+        "olvida lo de las, olvida lo de, olvida",
         BESIDE: "ya no, dejó de, dejamos de",
         ADDITION: "también, además, asimismo, otro, otra",
         REASON: "porque, ya que, desde que, tras, debido a, para que",
     },
     "French": {
-        HEADING: "correction, rectification, rectificatif, c'était faux, était faux, est faux",
+        HEADING: "correction, rectification, rectificatif, c'était faux, était faux, est faux, "
+        "je me suis trompé, je me suis trompée, erreur de ma part, mon erreur, oups",
         CHANGE: "maintenant, désormais, dorénavant, à présent, à partir de maintenant, passé à, passe à, "
-        "passée à, est passé à, migré vers, remplacé par, remplacée par, changé pour, en fait",
-        BEFORE: "pas, et non, au lieu de, au lieu du, au lieu des, plutôt que, à la place de, avant, auparavant",
-        BESIDE: "ne plus, n'est plus, plus utilisé, abandonné",
+        "passée à, est passé à, migré vers, remplacé par, remplacée par, changé pour, en fait, en réalité, "
+        "finalement, "
+        "passés à, passées à, réécrit en, depuis la semaine dernière, depuis hier, depuis aujourd'hui",
+        BEFORE: "pas, et non, au lieu de, au lieu du, au lieu des, plutôt que, à la place de, avant, "
+        "auparavant, oubliez, oublie",
+        BESIDE: "ne plus, n'est plus, ne sont plus, plus utilisé, abandonné",
         ADDITION: "aussi, également, en plus, de plus, en outre, autre",
         REASON: "parce que, car, depuis que, après, à cause de, afin de",
     },
@@ -66,10 +91,13 @@ CUES: Mapping[str, Mapping[str, str]] = {
         REASON: "porque, pois, já que, desde que, após, devido a",
     },
     "Russian": {
-        HEADING: "исправление, поправка, уточнение, было неверно, неверно, ошибка была",
+        HEADING: "исправление, поправка, уточнение, было неверно, неверно, ошибка была, я ошибся, "
+        "я ошиблась, моя ошибка, оговорился",
         CHANGE: "теперь, сейчас, отныне, перешли на, переехали на, заменён на, "
         "заменен на, изменён на, изменен на, обновлён до, обновлен до, стал, стала, стало, "
-        "на самом деле",
+        "на самом деле, оказалось, всё-таки, все-таки, уже на, с прошлой недели, со вчерашнего дня, "  # noqa: RUF001 - Russian
+        "с сегодняшнего дня, "  # noqa: RUF001 - Russian
+        "перенесли на, переписали на, перевели на",
         BEFORE: "не, а не, и не, вместо, раньше, прежде",  # noqa: RUF001 - Russian
         BESIDE: "больше не, уже не, отменён, отменен",
         ADDITION: "также, тоже, ещё, еще, кроме того, дополнительно",
@@ -110,11 +138,11 @@ CUES: Mapping[str, Mapping[str, str]] = {
         REASON: "কারণ, যেহেতু, পরে",
     },
     "Chinese": {
-        HEADING: "更正, 纠正, 糾正, 勘误, 之前说错, 有误",
+        HEADING: "更正, 纠正, 糾正, 勘误, 之前说错, 有误, 我说错了, 说错了, 我弄错了, 弄错了, 记错了",
         CHANGE: "现在, 現在, 从现在起, 目前, 如今, 改为, 改為, 改成, 改用, 换成, 換成, 迁移到, 遷移到, "
-        "升级到, 升級到, 更新为, 更新為, 其实, 实际上",
-        BEFORE: "而不是, 不是, 不再是, 不再, 代替, 取代, 从, 從, 原来是, 之前是",
-        BESIDE: "已弃用, 已停用",
+        "升级到, 升級到, 更新为, 更新為, 其实, 实际上, 改到, 改在, 改由, 最后, 从上周起, 从昨天起, 从今天起",
+        BEFORE: "而不是, 不是, 不再是, 不再, 代替, 取代, 从, 從, 原来是, 之前是, 已经不",
+        BESIDE: "已弃用, 已停用, 作废",
         ADDITION: "也, 还有, 還有, 另外, 此外",
         REASON: "因为, 因為, 由于, 由於, 之后",
     },

@@ -20,7 +20,7 @@ from itertools import pairwise
 from limpet import limits, prompts
 from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json
-from limpet.memory.correction_words import ADDITION, AFTER, BEFORE, BESIDE, CHANGE, CUES, HEADING, REASON
+from limpet.memory.correction_words import ADDITION, AFTER, BEFORE, BESIDE, CHANGE, CUES, HEADING, NUMBERS, REASON
 from limpet.model import MEMORY, NOTE, Entry, EntryName, moment, trusted
 from limpet.record import NamedTuple
 from limpet.store import Listing, Words
@@ -41,6 +41,7 @@ PLAIN = 0.75  # of two texts without words of correction that must be shared for
 _SENTENCE_END = re.compile("(?<=[.!?\u3002\uff01\uff1f\u0964])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+|;\\s+")
 _NO_CUES: frozenset[str] = frozenset()
 _TELLING = frozenset((CHANGE, BEFORE, AFTER, BESIDE))
+_NUMBER_TERMS = frozenset(str(term) for term in analyse.terms(sorted(NUMBERS)))
 _LONG_WORD = 4  # letters; shorter words are mostly articles and the like, in many languages
 
 
@@ -156,7 +157,13 @@ def _weights(sentence: str) -> dict[str, float]:
         plain = word.islower() and word.isalpha() and len(word) < _LONG_WORD
         name = not word.islower() and number > 0 and word.isalpha() and not analyse.is_atom(word)
         last = number == len(places) - 1 and not analyse.is_atom(word)
-        strong = any(char.isdigit() for char in word) or name or last or (len(word) >= _LONG_WORD and not plain)
+        strong = (
+            any(char.isdigit() for char in word)
+            or word in NUMBERS
+            or name
+            or last
+            or (len(word) >= _LONG_WORD and not plain)
+        )
         for folded in _tokens(word):
             term = _term(folded)
             weights[term] = max(weights.get(term, 0.0), 1.0 if strong else WEAK)
@@ -168,7 +175,13 @@ def _plain_weights(words: Sequence[str]) -> dict[str, float]:
     weights: dict[str, float] = {}
     last = len(words) - 1
     for number, word in enumerate(words):
-        strong = len(word) >= _LONG_WORD or number == last or not word.isalpha() or (number > 0 and not word.islower())
+        strong = (
+            len(word) >= _LONG_WORD
+            or number == last
+            or not word.isalpha()
+            or word in NUMBERS
+            or (number > 0 and not word.islower())
+        )
         term = _term(word.lower())
         if strong or term not in weights:
             weights[term] = 1.0 if strong else WEAK
@@ -257,7 +270,7 @@ def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float) ->
     dropped = contrast | new.contrasts if contrast else frozenset()
     terms = tuple(term for at, term in enumerate(new.terms) if at not in dropped)
     difference = _compare(terms if sure else terms[: new.reason_at], new.weights, old)
-    if CHANGE in new.cues and _said_differently(new, old):
+    if CHANGE in new.cues and (_said_differently(new, old) or _another_version(new, old)):
         return True
     if not difference.changed or not _same_subject(difference, shared_key):
         return False
@@ -278,6 +291,24 @@ def _said_differently(new: _Reading, old: _Reading) -> bool:
     gained = {term for term in behind if term not in old.weights}
     at_the_end = 0 < len(lost) <= LOST_MOST and lost == ahead[-len(lost) :] and len(ahead) > len(lost) + 1
     return at_the_end and gained == values != set()
+
+
+def _another_version(new: _Reading, old: _Reading) -> bool:
+    """Whether both say a name and a figure after it, the name the same and the figure not, and the newer speaks of
+    nothing else: "we are on Postgres 16 now"."""
+    older = {name: figure for name, figure in pairwise(old.terms) if _is_figure(figure) and not _is_figure(name)}
+    plain = [term for term in new.terms if term != MARK]
+    for name, figure in pairwise(plain):
+        if not _is_figure(figure) or older.get(name, figure) == figure or old.weights.get(name, 0.0) < STRONG:
+            continue
+        besides = [term for term in plain if term not in (name, figure) and term not in old.weights]
+        if len(name) >= _LONG_WORD and all(len(term) <= _LONG_WORD for term in besides):
+            return True
+    return False
+
+
+def _is_figure(term: str) -> bool:
+    return term[:1].isdigit()
 
 
 def _same_subject(difference: _Difference, shared_key: float) -> bool:
@@ -310,7 +341,7 @@ def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) 
             added += gained
         elif MARK in after and gained < STRONG and a > 0:
             lost += weighs  # a word of change in place of the verb
-        elif weighs < STRONG:
+        elif weighs < STRONG and not (before and _NUMBER_TERMS.intersection(after)):
             added += gained
         else:
             slots += 1

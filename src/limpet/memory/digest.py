@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context
-from limpet.model import MEMORY, Digest, Entry, EntryName, Memory, Validity, milliseconds, moment
+from limpet.memory import layers
+from limpet.model import MEMORY, PERSON, Digest, Entry, EntryName, Memory, Validity, milliseconds, moment
 from limpet.record import NamedTuple
 from limpet.store import EventQuery, Listing
 from limpet.text import tokens
@@ -25,6 +26,12 @@ else:
 DAY_MS = 86_400_000
 LOG = "activity-log-"
 HEADING = "## Memory of this project"
+HEADINGS = {
+    layers.TEAM: "## Memory of the team, from files in .limpet/memory",
+    PERSON: "## The person's own preferences, in every project",
+}
+SHADOWS = " (another layer of memory says something else under this key; here this counts)"
+BELOW_SHARE = 3  # a third of the budget at most is for the layers below the project's
 LEAST_CHARS = 4_000  # of a text, whose words are counted to see that it cannot fit
 NAMED_TOKENS = 24  # for the names of what did not fit
 
@@ -51,15 +58,43 @@ def activity_log(ctx: Context, day: str) -> Memory:
 def digest(ctx: Context, budget: int | None = None) -> Digest:
     """Memory for the start of a session: pinned first, then newest, within a budget; what did not fit is named."""
     most = ctx.bounds.digest_budget_tokens if budget is None else budget
+    lower = _below(ctx, most // BELOW_SHARE)
+    most -= lower.tokens
     page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX, now=ctx.now))
-    chosen = _chosen(ctx, page.entries, most)
+    chosen = _chosen(ctx, page.entries, most, lower.shadowed)
     parts, left_out = [HEADING, *chosen.parts], list(chosen.left_out)
     unread = page.total - len(page.entries)
     text = _assembled(parts, left_out, unread)
     while tokens.count(text) > most and len(parts) > 1:  # the line that names the rest needs room too
         left_out.insert(0, parts.pop().partition("\n")[0].removeprefix("### "))
         text = _assembled(parts, left_out, unread)
-    return Digest(text, tokens.count(text), tuple(left_out))
+    joined = "\n\n".join(part for part in (text, lower.text) if part)
+    return Digest(joined, tokens.count(joined), (*left_out, *lower.left_out))
+
+
+class _Below(NamedTuple):
+    """What the layers below the project's add."""
+
+    text: str = ""
+    tokens: int = 0
+    left_out: tuple[str, ...] = ()
+    shadowed: frozenset[str] = frozenset()  # keys for which the project has another text
+
+
+def _below(ctx: Context, most: int) -> _Below:
+    parts: list[str] = []
+    left_out: list[str] = []
+    hidden: set[str] = set()
+    used = 0
+    for layer, entries, shadowed in layers.entries_below(ctx, limits.LIST_MAX):
+        chosen = _chosen(layer.ctx, entries, most - used - NAMED_TOKENS)
+        text = _assembled([HEADINGS[layer.name], *chosen.parts], list(chosen.left_out), 0)
+        hidden |= shadowed
+        if text:
+            parts.append(text)
+            left_out += chosen.left_out
+            used += tokens.count(text) + 1
+    return _Below("\n\n".join(parts), used, tuple(left_out), frozenset(hidden)) if parts or hidden else _Below()
 
 
 class _Chosen(NamedTuple):
@@ -68,7 +103,7 @@ class _Chosen(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def _chosen(ctx: Context, entries: Sequence[Entry], most: int) -> _Chosen:
+def _chosen(ctx: Context, entries: Sequence[Entry], most: int, shadows: frozenset[str] = frozenset()) -> _Chosen:
     """The entries that fit, pinned first, then newest."""
     parts, keys, left_out = [], [], []
     used = tokens.count(HEADING)
@@ -78,7 +113,7 @@ def _chosen(ctx: Context, entries: Sequence[Entry], most: int) -> _Chosen:
         if used + least > most:
             left_out.append(as_name(entry.key))
             continue
-        part = _part(ctx, entry)
+        part = _part(ctx, entry) + (SHADOWS if entry.key in shadows else "")
         cost = tokens.count(part) + 1
         if used + cost > most:
             left_out.append(as_name(entry.key))
@@ -110,7 +145,7 @@ def candidates(ctx: Context) -> tuple[Entry, ...]:
 
 def displaced(ctx: Context, before: Sequence[Entry], written: Entry, replaced: EntryName | None) -> tuple[str, ...]:
     """The keys that were in the digest before a write and are not in it any more because of it."""
-    most = ctx.bounds.digest_budget_tokens
+    most = ctx.bounds.digest_budget_tokens - _below(ctx, ctx.bounds.digest_budget_tokens // BELOW_SHARE).tokens
     gone = {(written.kind, written.key), replaced}
     others = [entry for entry in before if (entry.kind, entry.key) not in gone]
     # A token has at least one byte, so what has few bytes fits.

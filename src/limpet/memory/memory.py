@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
-from limpet.memory import corrections, digest, uses, validity
+from limpet.memory import corrections, digest, layers, uses, validity
 from limpet.memory.digest import LOG, activity_log
 from limpet.memory.gate import memory_remark
 from limpet.memory.notes import WrittenNote, add_note, written_json, written_text
 from limpet.model import (
     MEMORY,
+    PERSON,
     SCRATCHPAD,
     Digest,
     Draft,
@@ -25,6 +26,7 @@ from limpet.model import (
     as_memory,
     epoch_ms,
     iso,
+    moment,
     trusted,
 )
 from limpet.recall.duplicates import Twin, twin, twin_json, twin_text
@@ -36,10 +38,12 @@ from limpet.text.words import fold
 
 if TYPE_CHECKING:
     from limpet.memory import anchors as anchoring
+    from limpet.memory import review, shared_files
     from limpet.recall import recall
 else:
     recall = LateModule("recall.recall")  # a search needs it, a write does not
     anchoring = LateModule("memory.anchors")  # most of memory cites nothing
+    review, shared_files = map(LateModule, ("memory.review", "memory.shared_files"))
 
 _LOG_KEY = re.compile(r"activity-log-(\d{4}-\d{2}-\d{2})")
 RESERVED = {
@@ -59,6 +63,7 @@ class WrittenMemory(NamedTuple):
     corrects: EntryName | None = None  # what it seems to correct, which is not hidden
     displaced: tuple[str, ...] = ()  # keys that do not fit the digest any more
     remark: str = ""
+    proposed: review.Proposed | None = None  # not written: it waits for the person
 
 
 class Matches(NamedTuple):
@@ -71,6 +76,7 @@ class MemoryList(NamedTuple):
     memories: tuple[Memory, ...]
     left_out: int
     now: int
+    remarks: tuple[str, ...] = ()  # what of shared files does not count
 
 
 class DeletedMemory(NamedTuple):
@@ -81,7 +87,7 @@ class Scratch(NamedTuple):
     content: str
 
 
-def write_memory(
+def write_memory(  # noqa: PLR0913, PLR0917 - the parameters of an operation
     ctx: Context,
     key: str,
     content: str,
@@ -90,12 +96,23 @@ def write_memory(
     expires: str | None = None,
     anchors: Sequence[str] = (),
     expected_version: int | None = None,
+    layer: str | None = None,
 ) -> WrittenMemory:
+    ctx, calling = layers.named(ctx, layer), ctx
     name = memory_key(key)
     text = content.strip()
     bounded("content", text, limits.MEMORY_MAX_CHARS, "Split it over several keys.", blank="Write what is to be kept.")
     old = None if replaces is None else validity.to_replace(ctx, MEMORY, replaces, name)
     expires_at = None if expires is None else validity.expiry(expires, ctx.now)
+    if layer in (PERSON, layers.TEAM) and anchors:
+        raise errors.no_anchor_in_layer(anchors[0])
+    if layer == layers.TEAM:
+        return WrittenMemory(_write_file(calling, ctx, name, text, mode, old, expires_at, expected_version), mode)
+    if layer == PERSON and ctx.who != PERSON:
+        more = {} if old is None else {"replaces": old.key}
+        proposed = review.propose(ctx, name, text, mode, expires_at, **more)
+        value = Memory(name, text, False, moment(ctx.now), ctx.who, 0, layer=PERSON)
+        return WrittenMemory(value, mode, proposed=proposed)
     places = anchoring.cited(ctx, anchors) if anchors else ()
 
     def decide(before: Entry | None) -> Draft:
@@ -116,18 +133,22 @@ def write_memory(
     stamp = ctx.stamp("write_memory", {"mode": mode, **validity.detail(old)})
     change = ctx.store.entries.edit_all(ctx.scope, edits, stamp)[0]
     if change.replayed:
-        return WrittenMemory(as_memory(change.entry), mode)
+        return WrittenMemory(_of_layer(change.entry, layer), mode)
     if duplicate is None and mode == "append" and ctx.bounds.report_duplicates:
         duplicate = _repeated(change.before, text)
     same = None if duplicate is None or (old is not None and duplicate.key == old.key) else duplicate
     return WrittenMemory(
-        as_memory(change.entry),
+        _of_layer(change.entry, layer),
         mode,
         same,
         corrections.proposed(ctx, MEMORY, text, name) if old is None else None,
         digest.displaced(ctx, before_write, change.entry, old),
         memory_remark(name, text),
     )
+
+
+def _of_layer(entry: Entry, layer: str | None) -> Memory:
+    return as_memory(entry)._replace(layer="" if layer in (None, layers.PROJECT) else str(layer))
 
 
 def _holds(before: Entry | None, text: str, mode: str, new: Validity) -> Validity:
@@ -141,38 +162,132 @@ def _holds(before: Entry | None, text: str, mode: str, new: Validity) -> Validit
     )
 
 
-def delete_memory(ctx: Context, key: str) -> DeletedMemory:
+def delete_memory(ctx: Context, key: str, layer: str | None = None) -> DeletedMemory:
     """Delete one entry. History has it, and undo brings it back."""
     name = memory_key(key)
+    calling, ctx = ctx, _for_a_person(layers.named(ctx, layer), name, layer)
 
     def decide(before: Entry | None) -> Delete:
         if before is None:
             raise errors.no_entry("memory", name, KEYS_ADVICE)
         return DELETE
 
+    if layer == layers.TEAM:
+        return DeletedMemory(_delete_file(calling, ctx, name))
     change = ctx.store.entries.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("delete_memory"))
-    return DeletedMemory(as_memory(change.entry))
+    return DeletedMemory(_of_layer(change.entry, layer))
+
+
+def _write_file(
+    calling: Context,
+    ctx: Context,
+    key: str,
+    text: str,
+    mode: str,
+    old: EntryName | None,
+    expires_at: int | None,
+    expected_version: int | None,
+) -> Memory:
+    """Write one of the team's shared files. `ctx` is that of their index, `calling` that of the call."""
+    folder = layers.files_of(calling)
+    with folder.alone():
+        shared_files.index(ctx.store, folder, ctx.now)
+        before = ctx.store.entries.read(ctx.scope, MEMORY, key)
+        version = before.version if before else 0
+        if expected_version is not None and expected_version != version:
+            raise errors.version_moved(f"memory {key}", expected_version, version)
+        full = _appended(before, text) if mode == "append" else text
+        replaced = None if old is None else ctx.store.entries.read(ctx.scope, *old)
+        by = None if replaced is None else Validity.of(replaced.extra).replaced_by
+        if replaced is not None and by is not None and by.key != key:
+            raise errors.already_replaced(replaced.key, by.key)
+        pair = None if replaced is None else (replaced.key, shared_files.text_hash(replaced.content))
+        folder.save(key, full, expires_at, pair)
+        shared_files.index(ctx.store, folder, ctx.now)
+    entry = ctx.store.entries.read(ctx.scope, MEMORY, key)
+    if entry is None:
+        raise errors.shared_file_changed(key)
+    return _of_layer(entry, layers.TEAM)
+
+
+def _delete_file(calling: Context, ctx: Context, key: str) -> Memory:
+    folder = layers.files_of(calling)
+    with folder.alone():
+        shared_files.index(ctx.store, folder, ctx.now)
+        entry = ctx.store.entries.read(ctx.scope, MEMORY, key)
+        if entry is None:
+            raise errors.no_entry("memory", key, KEYS_ADVICE)
+        folder.remove(key)
+        shared_files.index(ctx.store, folder, ctx.now)
+    return _of_layer(entry, layers.TEAM)
+
+
+def _for_a_person(ctx: Context, key: str, layer: str | None) -> Context:
+    """The context, if this caller may take something away from the layer."""
+    if layer == PERSON and ctx.who != PERSON:
+        raise errors.layer_is_a_persons(key)
+    return ctx
 
 
 def list_memory(
-    ctx: Context, key_prefix: str = "", limit: int = limits.NOTES_SHOWN, include_replaced: bool = False
+    ctx: Context,
+    key_prefix: str = "",
+    limit: int = limits.NOTES_SHOWN,
+    include_replaced: bool = False,
+    layer: str | None = None,
 ) -> MemoryList:
-    """The keys of a project with their texts, pinned first, then newest."""
+    """The keys of a project with their texts, pinned first, then newest; then those of the layers below."""
+    calling, ctx = ctx, layers.named(ctx, layer)
     most = limits.LIST_MAX if key_prefix else limit
     which = Listing((MEMORY,), limit=most, include_replaced=include_replaced, now=ctx.now)
     page = ctx.store.entries.list(ctx.scope, which)
     entries = [entry for entry in page.entries if entry.key.startswith(key_prefix)]
     total = len(entries) if key_prefix and page.total <= most else page.total if not key_prefix else len(entries)
-    return MemoryList(tuple(map(as_memory, entries[:limit])), max(0, total - limit), ctx.now)
+    memories = [_of_layer(entry, layer) for entry in entries[:limit]]
+    left_out = max(0, total - limit)
+    lower = layers.entries_below(calling, limits.LIST_MAX, include_replaced=include_replaced) if layer is None else []
+    for layer_below, below, hidden in lower:
+        rest = [
+            as_memory(entry)._replace(layer=layer_below.name) for entry in below if entry.key.startswith(key_prefix)
+        ]
+        own = {memory.key: at for at, memory in enumerate(memories)}
+        for key in hidden & own.keys():
+            memories[own[key]] = memories[own[key]]._replace(also_in=(*memories[own[key]].also_in, layer_below.name))
+        room = max(0, limit - len(memories))
+        memories += rest[:room]
+        left_out += max(0, len(rest) - room)
+    remarks = layers.remarks(calling) if layer in (None, layers.TEAM) else ()
+    return MemoryList(tuple(memories), left_out, ctx.now, remarks)
 
 
 def search_memory(
-    ctx: Context, query: str, limit: int = limits.MEMORY_LIMIT_DEFAULT, include_replaced: bool = False
+    ctx: Context,
+    query: str,
+    limit: int = limits.MEMORY_LIMIT_DEFAULT,
+    include_replaced: bool = False,
+    layer: str | None = None,
 ) -> Matches:
     text = query.strip()
     bounded("query", text, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.", blank="Say what to look for.")
     if log := _LOG_KEY.fullmatch(text):
         return Matches(query, (activity_log(ctx, log[1]),), ctx.now)
+    own = _matching(layers.named(ctx, layer), text, limit, include_replaced)
+    memories = [_of_layer(entry, layer) for entry in own]
+    above: set[str] = set()
+    for layer_below in layers.below(ctx) if layer is None else ():
+        matches = _matching(layer_below.ctx, text, limit, include_replaced)
+        hidden = layers.hidden_keys(ctx, [entry.key for entry in matches], above)
+        memories = [
+            memory._replace(also_in=(layer_below.name,)) if memory.key in hidden else memory for memory in memories
+        ]
+        rest = [as_memory(entry)._replace(layer=layer_below.name) for entry in matches if entry.key not in hidden]
+        room = max(limit - len(memories), min(limits.LAYER_HITS, len(rest), limit - 1))
+        memories = [*memories[: limit - min(room, len(rest))], *rest[:room]]
+    return Matches(query, tuple(memories), ctx.now)
+
+
+def _matching(ctx: Context, text: str, limit: int, include_replaced: bool) -> list[Entry]:
+    """The entries of one layer that match, the best first."""
     # Entries with the query verbatim come first; after them recall's matches, in its order.
     which = Listing((MEMORY,), limit=CANDIDATES, include_replaced=include_replaced, now=ctx.now)
     verbatim = ctx.store.entries.containing(ctx.scope, which, text).entries
@@ -183,8 +298,7 @@ def search_memory(
     if len(entries) < limit:
         besides = frozenset(entry.key for entry in entries)
         entries += recall.related(ctx, text, MEMORY, include_replaced=include_replaced, besides=besides)
-    ordered = corrections.newest_first(entries[:limit], text)
-    return Matches(query, tuple(map(as_memory, ordered)), ctx.now)
+    return corrections.newest_first(entries[:limit], text)
 
 
 def memory_score(query: str, key: str, content: str) -> int:
@@ -196,21 +310,28 @@ def memory_score(query: str, key: str, content: str) -> int:
     return score
 
 
-def read_memory(ctx: Context, key: str) -> Memory:
+def read_memory(ctx: Context, key: str, layer: str | None = None) -> Memory:
     """One entry by its key; the keys of activity logs work too."""
     name = a_name("key", key, limits.KEY_MAX_CHARS)
     if log := _LOG_KEY.fullmatch(name):
         return activity_log(ctx, log[1])
+    calling, ctx = ctx, layers.named(ctx, layer)
     entry = ctx.store.entries.read(ctx.scope, MEMORY, name)
     if entry is None:
-        raise errors.no_entry("memory", name, KEYS_ADVICE)
+        below = layers.read(calling, name) if layer is None else None
+        if below is None:
+            raise errors.no_entry("memory", name, KEYS_ADVICE)
+        return below
     uses.opened(ctx, entry)
-    return as_memory(entry)
+    return layers.also_in(calling, as_memory(entry)) if layer is None else _of_layer(entry, layer)
 
 
-def pin_memory(ctx: Context, key: str, pinned: bool = True) -> Memory:
+def pin_memory(ctx: Context, key: str, pinned: bool = True, layer: str | None = None) -> Memory:
     """Pin memory, so that it comes first in the digest. Pinning is for people; agents have no tool for it."""
     name = memory_key(key)
+    if layer == layers.TEAM:
+        raise errors.not_for_files("pinned")
+    ctx = _for_a_person(layers.named(ctx, layer), name, layer)
 
     def decide(before: Entry | None) -> Draft:
         if before is None:
@@ -221,7 +342,7 @@ def pin_memory(ctx: Context, key: str, pinned: bool = True) -> Memory:
         return Draft(before.content, before.session, before.tags, before.done, pinned, before.extra)
 
     change = ctx.store.entries.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("pin_memory", {"pinned": pinned}))
-    return as_memory(change.entry)
+    return _of_layer(change.entry, layer)
 
 
 def scratch_note(ctx: Context, content: str | None = None, mode: str | None = None) -> WrittenNote | Scratch:
@@ -283,13 +404,19 @@ def _appended(before: Entry | None, text: str) -> str:
 def memory_json(memory: Memory, now: int = 0) -> Json:
     record: Json = {"key": memory.key, "content": memory.content, "updated_at": iso(memory.updated_at)}
     record |= {"pinned": True} if memory.pinned else {}
+    record |= {"layer": memory.layer} if memory.layer else {}
+    record |= {"also_in": list(memory.also_in)} if memory.also_in else {}
     record |= {"version": memory.version} | validity.validity_json(memory.validity, now)
     return record | trust_json(memory.origin)
 
 
 def stored_json(value: WrittenMemory) -> Json:
+    if value.proposed is not None:
+        answer: Json = {"status": "proposed", "key": value.memory.key, "mode": value.mode, "bytes_written": 0}
+        return answer | {"version": 0, "layer": value.memory.layer} | review.proposed_json(value.proposed)
     size = len(value.memory.content.encode())
-    answer: Json = {"status": "ok", "key": value.memory.key, "mode": value.mode, "bytes_written": size}
+    answer = {"status": "ok", "key": value.memory.key, "mode": value.mode, "bytes_written": size}
+    answer |= {"layer": value.memory.layer} if value.memory.layer else {}
     answer |= {"version": value.memory.version} | twin_json(value.twin)
     answer |= corrections.proposal_json(value.corrects, value.memory.validity.replaces)
     answer |= {"displaced": list(value.displaced)} if value.displaced else {}
@@ -309,6 +436,7 @@ def list_json(value: MemoryList) -> Json:
             record |= {"content": memory.content[: limits.LISTED_CHARS], "cut": True}
         memories.append(record)
     answer: Json = {"memories": memories, "memory_count": len(memories)}
+    answer |= {"remarks": list(value.remarks)} if value.remarks else {}
     return answer | ({"left_out": value.left_out} if value.left_out else {})
 
 
@@ -324,7 +452,8 @@ def matches_json(value: Matches) -> Json:
 def memory_line(ctx: Context, memory: Memory) -> str:
     age = brief.ago(epoch_ms(memory.updated_at), ctx.now)
     state = validity.state_of(memory.validity, ctx.now)
-    return brief.item((as_name(memory.key), state, f"{age}:"), memory.content, memory.origin)
+    shadow = f"{', '.join(memory.also_in)} has another text" if memory.also_in else ""
+    return brief.item((as_name(memory.key), memory.layer, state, shadow, f"{age}:"), memory.content, memory.origin)
 
 
 def memory_text(ctx: Context, memory: Memory) -> str:
@@ -332,6 +461,8 @@ def memory_text(ctx: Context, memory: Memory) -> str:
 
 
 def stored_text(ctx: Context, value: WrittenMemory) -> str:
+    if value.proposed is not None:
+        return review.proposed_text(ctx, value.memory.key, value.proposed)
     size = len(value.memory.content.encode())
     done = f"{as_name(value.memory.key)} kept; {brief.counted(size, 'byte')}."
     proposal = corrections.proposal_text(ctx, value.corrects, value.memory.validity.replaces)
@@ -382,24 +513,24 @@ class SessionMemory:
         self._session = session
 
     def write(self, key: str, content: str, mode: str = "replace", **options: Any) -> Memory:
-        """Options: replaces=, expires=, anchors=, expected_version= and idempotency_key=."""
+        """Options: replaces=, expires=, anchors=, layer=, expected_version= and idempotency_key=."""
         return self._session.do(write_memory, key=key, content=content, mode=mode, **options).memory
 
     def list(self, key_prefix: str = "", **options: Any) -> tuple[Memory, ...]:
-        """Options: limit= and include_replaced=."""
+        """Options: limit=, layer= and include_replaced=."""
         return self._session.do(list_memory, key_prefix=key_prefix, **options).memories
 
     def delete(self, key: str, **options: Any) -> Memory:
         return self._session.do(delete_memory, key=key, **options).memory
 
-    def read(self, key: str) -> Memory:
-        return self._session.do(read_memory, key=key)
+    def read(self, key: str, layer: str | None = None) -> Memory:
+        return self._session.do(read_memory, key=key, layer=layer)
 
     def search(self, query: str, limit: int = limits.MEMORY_LIMIT_DEFAULT, **options: Any) -> tuple[Memory, ...]:
         return self._session.do(search_memory, query=query, limit=limit, **options).matches
 
-    def pin(self, key: str, pinned: bool = True) -> Memory:
-        return self._session.do(pin_memory, key=key, pinned=pinned)
+    def pin(self, key: str, pinned: bool = True, layer: str | None = None) -> Memory:
+        return self._session.do(pin_memory, key=key, pinned=pinned, layer=layer)
 
     def digest(self, budget: int | None = None) -> Digest:
         return digest.digest(self._session.ctx(), budget)

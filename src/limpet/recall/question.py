@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise, product
 
@@ -20,6 +21,7 @@ MOST_WORDS = 40  # different words of a question that are searched; the first on
 READ_CHARS = 4_000  # of a question, read for names, times and literals
 MOST_LITERALS = 3
 MOST_JOINED, JOINED_MIN_CHARS = 4, 3  # neighbouring words that are also looked for as one word
+MOST_SPELT, SPELT_MIN_CHARS = 12, 5  # other spellings and endings of German words that are looked for too
 MOST_TERMS = 40  # of a question to one text; the first ones are taken
 ACCENTED_MOST = 200  # different letters with accents that are folded
 LITERAL_MIN_CHARS = 4
@@ -57,6 +59,11 @@ _GERMAN_ALONE = _listed(
     "wozu wurde wurden zum zur"
 )
 GERMAN_FROM = 3  # different words of the first list
+_GERMAN_ENDINGS = ("", "e", "en", "er", "n")
+_UMLAUTS = {"a\u0308": "ae", "o\u0308": "oe", "u\u0308": "ue"}  # as they are written without them
+_SPELT_OUT = re.compile("(?<![aeq])([aou])e")  # not those of neue, bauen or Quelle
+# Characters that ask or join in Chinese and Japanese, where every character is a word.
+_ATOM_STOP = frozenset("的了吗嗎呢吧么麼什怎哪们們是我你您在和与與或为為请請のはがをにでとか")
 # The same for a question to one text. Fewer: in a log, words like `before`, `no` and `same` say something.
 TERM_STOP = _listed(
     "a an and any are as at be been being but by can could did do does doing for from get gets getting give given "
@@ -133,6 +140,9 @@ _WHEN = re.compile(
 _LAST_SESSION = re.compile(
     r"\b(?:last|previous|earlier) session\b|\bleft off\b|\bhand-?off\b|\bwhere did (?:we|i|it) (?:stop|leave)\b"
 )
+_WAS_SAID = re.compile(
+    r"\b(?:did|have|had|has) (?:i|we|you|the user) (?:say|said|tell|told|mention|mentioned|write|written)\b"
+)
 _QUOTED = re.compile(r"[\"“`]([^\"”`\n]{3,80})[\"”`]")
 _ENDS = "'\"`“”\u2018\u2019.,;:?!()[]{}<>"
 _TERM_ENDS = _ENDS + "\u2013\u2014"
@@ -163,8 +173,12 @@ class Question(NamedTuple):
     names: frozenset[int] = frozenset()  # of the words, names of people and things: an answer holds them
     times: frozenset[int] = frozenset()  # of the words, those that say when
     last_session: bool = False  # asks what the last session left
-    joined: frozenset[int] = frozenset()  # of the words, neighbours written together; a text need not hold them
+    joined: frozenset[int] = (
+        frozenset()
+    )  # of the words, other spellings and neighbours written together; a text need not hold them
     text: str = ""  # as it was asked
+    asks_said: bool = False  # asks what somebody said before
+    spelt: Mapping[int, int] = {}  # of the joined, other spellings and endings, each with its word
 
 
 def read(text: str, now: int) -> Question:
@@ -183,8 +197,12 @@ def read(text: str, now: int) -> Question:
             numbers[stem] = len(words)
             words.append(word)
     written_apart = len(words)
-    for word in _joined(plain, idle):
+    spelt: dict[int, int] = {}
+    joined = dict.fromkeys(_joined(plain, idle), -1)
+    for word, of_word in (joined | _spelt(head, words, german=idle >= _GERMAN_STOP)).items():
         if (stem := analyse.terms([word])[0]) not in numbers:
+            if of_word >= 0:
+                spelt[len(words)] = of_word
             numbers[stem] = len(words)
             words.append(word)
     asking = "?" in head or (bool(plain) and plain[0] in _ASKING)
@@ -204,13 +222,39 @@ def read(text: str, now: int) -> Question:
         _LAST_SESSION.search(folded) is not None,
         frozenset(range(written_apart, len(words))),
         head,
+        _WAS_SAID.search(folded) is not None,
+        spelt,
     )
 
 
 def _idle(plain: list[str]) -> frozenset[str]:
     """The words that say nothing in a question of this language."""
     german = _GERMAN_STOP.intersection(plain) - STOP
-    return STOP | _GERMAN_STOP if len(german) >= GERMAN_FROM or german & _GERMAN_ALONE else STOP
+    idle = STOP | _GERMAN_STOP if len(german) >= GERMAN_FROM or german & _GERMAN_ALONE else STOP
+    return idle | _ATOM_STOP if not _ATOM_STOP.isdisjoint(plain) else idle
+
+
+def _spelt(head: str, words: list[str], german: bool) -> dict[str, int]:
+    """Words with umlauts as they are written without them; in a German question also the other way round and with
+    other endings. Each with the index of its word. The index holds English stems, and no umlauts."""
+    if not german and head.isascii():
+        return {}
+    spelt: dict[str, int] = {}
+    for token in head.split()[: 4 * MOST_WORDS]:
+        apart = decomposed = unicodedata.normalize("NFD", token.strip(_ENDS).lower())
+        for umlaut, plain in _UMLAUTS.items():
+            apart = apart.replace(umlaut, plain)
+        bare = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+        if apart != decomposed and apart.isalpha() and bare in words:
+            spelt[apart] = words.index(bare)
+    for at, word in enumerate(words if german else ()):
+        if len(word) >= SPELT_MIN_CHARS and word.isalpha():
+            bare = _SPELT_OUT.sub(r"\1", word)
+            stem = analyse.german_stem(bare)
+            for form in (bare, *(stem + ending for ending in _GERMAN_ENDINGS)):
+                if form not in words:
+                    spelt.setdefault(form, at)
+    return dict(islice(spelt.items(), MOST_SPELT))
 
 
 def _joined(plain: list[str], idle: frozenset[str]) -> list[str]:

@@ -60,9 +60,14 @@ ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
 ABOUT_MOST = 120  # texts whose embeddings are compared, the best by words first
 ALIKE_MOST = 24  # texts whose words are compared one by one, the best first
 NOMINATED = 40  # candidates by embedding alone
-# The share of the question that an answer must hold: for turns, for histories, for documents with an embedding and
-# without. Below it the best texts are wrong more often than right.
-FITS_TURN, FITS_HISTORY, FITS, FITS_WORDS = 0.3, 0.12, 0.25, 0.15
+# The share of the question that an answer must hold: for turns with an embedding, whose nearness adds to it, and
+# without; for histories; for documents with an embedding and without. Below it the best texts are wrong more often than
+# right.
+FITS_TURN, NEAR_TURN, FITS_TURN_WORDS = 0.58, 0.6, 0.37
+FITS_HISTORY, FITS, FITS_WORDS = 0.12, 0.25, 0.15
+# Asked what was said in a history: how far the best must be above the tenth, as a share. What was said holds
+# words that few other turns hold together.
+STANDS_OUT, STANDS_OUT_FROM = 0.36, 9
 NEAR_FITS, NEAR_FITS_MORE = 0.25, 0.045  # a text fits by its embedding alone from here; more for each e-fold of texts
 NAME_ABSENT = 0.5  # what a text covers of a question, where no text holds a name in it
 USERS = frozenset(("user", "human", "me"))
@@ -91,6 +96,7 @@ _WISH = re.compile(
 # Names and identifiers, which lead from a text to others. The first word of a sentence is no name.
 _NAME = re.compile(r"\b(?:\w+_\w+|[a-z]+[A-Z]\w+|(?<![.!?\n] )(?<!^)[A-Z][a-z]{2,}\w*|[A-Z]{3,}\w*)\b")
 _BESIDE = range(1, PAIR_APART + 1)
+_IDENTIFIER = re.compile(r"\w+_\w+")  # folded, so that its capitals say nothing
 _NUMBERED = re.compile(r"(?!(?:19|20)\d\d$)(?=.*\d)\w{3,}")  # a number of something, no year
 
 # Recognises a spoken turn by its first characters.
@@ -231,18 +237,19 @@ def order(
         pool.close(scored, texts[scored.doc], like.get(scored.doc, 0.0)) for scored in rough if scored.doc in texts
     ]
     documents = pool.documents
-    return sorted(
+    ranked = sorted(
         closer, key=lambda scored: (-scored.score, -documents[scored.doc].updated_at, documents[scored.doc].key)
     )
+    return ranked if pool.stands_out(ranked) else [scored._replace(fits="literal" in scored.parts) for scored in ranked]
 
 
 def names(question: Question, text: str) -> list[str]:
     """The names in a text that the question lacks, folded, the longest first."""
-    asked = set(analyse.terms(list(question.words)))
+    of_question = set(analyse.terms(list(question.words)))
     parts = dict.fromkeys(
         word for name in _NAME.findall(text[:HOP_CHARS]) for word in analyse.words(analyse.fold(name)) if len(word) > 2
     )
-    fresh = [word for word, term in zip(parts, analyse.terms(list(parts)), strict=True) if term not in asked]
+    fresh = [word for word, term in zip(parts, analyse.terms(list(parts)), strict=True) if term not in of_question]
     return sorted(fresh, key=lambda word: (-len(word), word))[:HOP_NAMES]
 
 
@@ -591,12 +598,20 @@ class _Pool:
         if near >= NEAR_FITS + NEAR_FITS_MORE * log(max(1, self.candidates.total)):
             return True
         if doc in self.turns:
-            return covered >= FITS_TURN
+            least = FITS_TURN_WORDS if self.sense is None else FITS_TURN - NEAR_TURN * near
+            return covered >= least
         if self.says.get(doc):  # what the user wants is asked for in other words
             return covered >= FITS_HISTORY
         if self.sense is None:
             return covered >= FITS_WORDS
         return covered + max(0.0, near - NEAR) >= FITS
+
+    def stands_out(self, ranked: Sequence[Scored]) -> bool:
+        """Whether the best is far enough above the rest to be what the question says was said."""
+        if not self.question.asks_said or len(ranked) <= STANDS_OUT_FROM or ranked[0].doc in self.turns:
+            return True
+        below = ranked[STANDS_OUT_FROM].score
+        return not self.says.get(ranked[0].doc) or below <= (1 - STANDS_OUT) * ranked[0].score
 
     @cached_property
     def _common_terms(self) -> list[str]:
@@ -623,16 +638,21 @@ class _Pool:
 
     def _covered(self, doc: int, present: set[int]) -> float:
         """The share of the question that a text holds, a turn together with its neighbours. Unknown words count too."""
+        present = present | {self.question.spelt[at] for at in present if at in self.question.spelt}
         if doc in self.turns:
             present = present | {
-                at for (at, _, _), counts in zip(self.followed, self.counts, strict=True) if doc in counts
+                self.question.spelt.get(at, at)
+                for (at, _, _), counts in zip(self.followed, self.counts, strict=True)
+                if doc in counts
             }
         return sum(self._worth[at] for at in present) / (sum(self._worth) or 1.0) * self._named
 
     @cached_property
     def _worth(self) -> list[float]:
         """How much of the question each word is. A word that no text holds may be one that says little anyway."""
-        counts = self.candidates.counts
+        counts = list(self.candidates.counts)
+        for at, word in self.question.spelt.items():
+            counts[word] = max(counts[word], counts[at])
         rarities = [self.rarity(count) for count in counts if count]
         unknown = sum(rarities) / len(rarities) if rarities else 1.0
         return [
@@ -648,6 +668,10 @@ class _Pool:
     def _named(self) -> float:
         """One, or less where the question names something that no text holds."""
         absent = any(not self.candidates.counts[at] for at in self.question.names)
+        absent = absent or any(
+            not by_doc and _IDENTIFIER.fullmatch(literal)
+            for literal, by_doc in zip(self.question.literals, self.candidates.literals, strict=False)
+        )
         return NAME_ABSENT if absent else 1.0
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from limpet import errors, limits
 from limpet.catalogue.ids import LETTERS, short_ids
 from limpet.catalogue.operation import Context, Json, a_name, bounded
-from limpet.memory import anchors, corrections
+from limpet.memory import anchors, corrections, layers
 from limpet.model import (
     HANDOFF,
     JOURNAL,
@@ -114,6 +114,7 @@ class Hit(NamedTuple):
     plain: str = ""  # the snippet without marks around the words sought
     source: anchors.Look | None = None  # what it cites, as it is now
     replaced_by: str = ""
+    layer: str = ""  # of memory, where it is not the project's
 
 
 class Recalled(NamedTuple):
@@ -193,13 +194,33 @@ def recall(
     waiting = _catch_up(ctx, which)
     matches = search(ctx, question.read(text, ctx.now), which)
     if not more and matches and not any(match.scored.fits for match in matches[:FIT_AMONG]):
-        return Recalled(query, (), len(matches), _nearest(matches[0]), waiting)
+        nothing = _with_layers(ctx, Recalled(query, (), 0, waiting=waiting), which, limit)
+        return nothing if nothing.hits else Recalled(query, (), len(matches), _nearest(matches[0]), waiting)
     by_meaning = ctx.embeddings if ctx.bounds.recall.meaning else None
     hint = by_meaning.hint() if by_meaning else ""
     left = embeddings.backlog(by_meaning, ctx.store, ctx.scope)
     strong = matches if more else _strong(matches)
     answer = labelled(ctx, _fitted(query, matches, strong, limit, tokens), matches)
+    answer = _with_layers(ctx, answer, which, limit)
     return answer._replace(waiting=waiting, hint=hint, not_embedded=0 if left.by_questions else left.texts)
+
+
+def _with_layers(ctx: Context, answer: Recalled, which: Filter, limit: int) -> Recalled:
+    """The answer with what clearly fits of the layers below the project's; where both have a key, the project's."""
+    if MEMORY not in which.kinds or which.tags or which.tags_any or which.session:
+        return answer
+    above: set[str] = set()
+    for layer in layers.below(ctx):
+        asked = question.read(answer.query.strip()[: limits.QUERY_MAX_CHARS], ctx.now)
+        matches = [match for match in _entries(layer.ctx, asked, which._replace(kinds=(MEMORY,))) if match.scored.fits]
+        hidden = layers.hidden_keys(ctx, (match.document.key for match in matches), above)
+        own = [match for match in matches if match.document.key not in hidden]
+        fitted = _fitted(answer.query, own, _strong(own), min(limits.LAYER_HITS, limit), limits.RECALL_BUDGET_TOKENS)
+        hits = tuple(hit._replace(layer=layer.name) for hit in labelled(layer.ctx, fitted, own).hits)
+        first = answer.hits[: limit - len(hits)]
+        left_out = answer.left_out + len(answer.hits) - len(first)
+        answer = answer._replace(hits=(*first, *hits), left_out=left_out)
+    return answer
 
 
 def related(
@@ -313,6 +334,7 @@ def _entries(ctx: Context, query: Question, which: Filter, pool: int = limits.RE
         return []
     # Related entries in a search for words are found by words too.
     by_meaning = ctx.bounds.recall.meaning and pool == limits.RECALL_POOL
+    by_meaning = by_meaning and not all(map(analyse.is_atom, query.words))  # characters, of which no model knows much
     sense = (
         embeddings.compare(ctx.embeddings, ctx.store, ctx.scope, query.text) if by_meaning and ctx.embeddings else None
     )
@@ -401,13 +423,13 @@ def _outputs(ctx: Context, query: Question, which: Filter) -> list[Match]:
         top = best.setdefault(document.key, match)
         # The first piece is also found by the words of the preview, which shows what matters of the others. What is
         # shown is the piece that has them.
-        if top is not match and top.document.start == 0 and _held(match) > _held(top):
+        if top is not match and top.document.start == 0 and _words_in_text(match) > _words_in_text(top):
             as_good = lower._replace(score=top.scored.score, fits=top.scored.fits)
             best[document.key] = match._replace(scored=as_good, words=top.words)
     return list(best.values())
 
 
-def _held(match: Match) -> int:
+def _words_in_text(match: Match) -> int:
     """How many of the words of a match its text itself holds."""
     return len(set(analyse.terms([*match.words])).intersection(analyse.terms(analyse.index_words(match.text))))
 
@@ -495,7 +517,7 @@ def _hit(group: list[Match], best: float, words: int) -> Hit:
         document.key,
         cut.text,
         document.line + cut.line - 1,
-        cut.whole and document.kind != OUTPUT,
+        cut.complete and document.kind != OUTPUT,
         round(group[0].scored.score / best, 2) if best else 0.0,
         tuple(why),
         document.session,
@@ -564,7 +586,13 @@ def hit_json(hit: Hit) -> Json:
     record: Json = {"kind": hit.kind, "id": hit.key, "text": hit.snippet, "score": hit.score, "why": list(hit.why)}
     if not hit.whole:
         record |= {"line": hit.line, "cut": True}
-    extra = {"session": hit.session, "tags": list(hit.tags), "state": hit.state, "same": list(hit.same)}
+    extra = {
+        "session": hit.session,
+        "tags": list(hit.tags),
+        "state": hit.state,
+        "same": list(hit.same),
+        "layer": hit.layer,
+    }
     extra |= {"replaces": list(hit.replaces)}
     extra |= {"replaced_by": hit.replaced_by} | anchors.look_json(hit.source)
     record |= {name: value for name, value in extra.items() if value}
@@ -603,7 +631,7 @@ def _hit_line(ctx: Context, ids: Mapping[str, str], age: str, hit: Hit) -> str:
     state = hit.state if hit.state in _STATES else ""
     origin = hit.origin if hit.trust != "data" else TOOL
     source = anchors.label(hit.source)
-    return brief.item((name, age, state, place, older, brief.tagged(hit.tags), source), hit.plain, origin)
+    return brief.item((name, hit.layer, age, state, place, older, brief.tagged(hit.tags), source), hit.plain, origin)
 
 
 def _hit_name(ctx: Context, hit: Hit) -> str:
@@ -639,7 +667,7 @@ BEFORE_WORDS = 6  # before the first matching word
 class Snippet(NamedTuple):
     text: str
     line: int  # of its beginning, from 1
-    whole: bool
+    complete: bool
     plain: str  # without marks around the words sought
 
 

@@ -338,10 +338,10 @@ def _opened(path: Path, expected: str | None) -> Transformer:
 def load(path: Path, expected: str | None = SHA256) -> tuple[Network, str]:
     """The model in a file, and the hash of the file. With `expected`, no other file than the one with this hash."""
     try:
-        found = path.stat()
-        if not S_ISREG(found.st_mode):  # a device never ends, and a pipe waits for a writer
+        status = path.stat()
+        if not S_ISREG(status.st_mode):  # a device never ends, and a pipe waits for a writer
             raise errors.bad_model(str(path), "it is no regular file")
-        if found.st_size > FILE_MOST:
+        if status.st_size > FILE_MOST:
             raise errors.bad_model(str(path), "it is too large")
         body = path.read_bytes()
     except OSError as problem:

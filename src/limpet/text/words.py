@@ -74,6 +74,13 @@ def _stemmer() -> Any:
 
 
 @lru_cache
+def _german_stemmer() -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer("german", 200)
+
+
+@lru_cache
 def _any_word() -> re.Pattern[str]:
     # Compiled when the first text that is not ASCII comes along: it takes milliseconds, felt at every start.
     return re.compile(f"[{_ATOM}]|[^\\W_{_ATOM}]+")
@@ -148,6 +155,12 @@ def terms(tokens: list[str]) -> list[str]:
     """What the index keeps for words."""
     stems: list[str] = _stemmer().stemWords(tokens)
     return stems
+
+
+def german_stem(word: str) -> str:
+    """A German word without its ending. The index holds English stems, which keep it."""
+    stem: str = _german_stemmer().stemWord(word)
+    return stem
 
 
 def pieces(word: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, Json
+from limpet.memory import layers
 from limpet.model import FOLD, HANDOFF, IMPORT, JOURNAL, PERSON, SESSION, Draft, Entry, Event, iso
 from limpet.record import NamedTuple
 from limpet.redaction import VERBATIM
@@ -44,13 +45,20 @@ def history(
     key: str | None = None,
     before_seq: int | None = None,
     limit: int = limits.HISTORY_SHOWN,
+    layer: str | None = None,
 ) -> History:
-    """Changes of the project, newest first."""
+    """Changes of the project, or of another layer of memory, newest first."""
+    ctx = layers.named(ctx, layer)
     return History(ctx.store.entries.events(ctx.scope, EventQuery(kind, key, before_seq=before_seq, limit=limit)))
 
 
-def undo(ctx: Context, seq: int | None = None, dry_run: bool = False) -> Undone:
+def undo(ctx: Context, seq: int | None = None, dry_run: bool = False, layer: str | None = None) -> Undone:
     """Undo one change: the given one, or the caller's newest that is neither an undo nor undone."""
+    ctx = layers.named(ctx, layer)
+    if layer == layers.TEAM:
+        raise errors.not_for_files("undone")
+    if layer == PERSON and ctx.who != PERSON:
+        raise errors.needs_a_person("what is kept for a person", "limpet history --layer person")
     event = _last(ctx) if seq is None else ctx.store.entries.event(ctx.scope, seq)
     if event is None:
         raise errors.no_event(seq) if seq is not None else _nothing_left(ctx)

@@ -34,6 +34,7 @@ from limpet.model import (
     NOTEPAD,
     OUTPUT,
     PIN,
+    PROPOSAL,
     SCRATCHPAD,
     SESSION,
     STATE,
@@ -56,7 +57,7 @@ Pieces = Mapping[str, tuple[Mapping[str, Any], ...]]  # removed from the journal
 MAKERS = 20  # changes that are searched for the one that gave an entry its text
 REMOVED = "taken"  # the member of an entry's extra that holds its pieces
 JOURNAL_FILES = ("journal", "archive")
-DELETED_KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, STATE, SYSTEM_PROMPT, PIN, JOURNAL)
+DELETED_KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, STATE, SYSTEM_PROMPT, PIN, JOURNAL, PROPOSAL)
 OUTPUTS_STAY_GONE = "Outputs cannot be brought back; each leaves a tombstone that says what it was."
 REWORDED = "{count} entries of the journal no longer stand in its file as they were added: look there by hand."
 JOURNAL_OPEN = (

@@ -39,6 +39,8 @@ def _usual(args: list[str]) -> list[str]:
         return ["--version"]
     if args[:1] == ["help"]:
         return [*args[1:], "--help"]
+    if args[:1] == ["review"] and (len(args) == 1 or (args[1].startswith("--") and args[1] != "--help")):
+        return ["review", "list", *args[1:]]
     if args[:1] == ["window"] and args[1:2] and args[1].startswith("--") and args[1] != "--help":
         return ["window", "show", *args[1:]]
     return args

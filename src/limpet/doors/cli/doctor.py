@@ -26,6 +26,7 @@ from limpet.home.folders import Home, ProjectFolder
 from limpet.home.lasting import warnings
 from limpet.home.load import load
 from limpet.home.place import locate, read_small
+from limpet.memory import review
 from limpet.model import milliseconds
 from limpet.recall import embeddings
 from limpet.record import NamedTuple
@@ -159,7 +160,8 @@ def _health(cli: Invocation) -> list[Diagnosis]:
         findings += [Diagnosis(OK if check.ok else PROBLEM, check.name, check.detail) for check in checks]
         reply = hold.call("list_sessions", {"limit": 1}, by=BY)
         newest = ", ".join(row["id"] for row in reply["sessions"]) or "none"
-        return [*findings, _meaning(hold), Diagnosis(INFO, "newest session", newest)]
+        waits = [Diagnosis(INFO, "review", words)] if (words := review.waits_long(hold.context(by=BY))) else []
+        return [*findings, _meaning(hold), *waits, Diagnosis(INFO, "newest session", newest)]
     except LimpetError as problem:
         return [Diagnosis(PROBLEM, "store", problem.message)]
 

@@ -17,7 +17,7 @@ from limpet.doors.cli import render
 from limpet.doors.cli.commands import ACTIVE, WRITING, Misuse
 from limpet.doors.cli.render import Screen
 from limpet.doors.cli.run import BY, Invocation
-from limpet.errors import LimpetError, no_project_in_store
+from limpet.errors import LimpetError, needs_a_person, no_project_in_store
 from limpet.home.load import nearest, project_names
 from limpet.model import AGENT, PERSON
 
@@ -51,10 +51,12 @@ def update_note(cli: Invocation, id: str, text: str | None, tags: tuple[str, ...
     return replies.show(cli, "update_note", cli.call("update_note", arguments), arguments)
 
 
-def undo(cli: Invocation, seq: int | None, dry_run: bool, yes: bool) -> int:
-    arguments: Json = {"seq": seq, "dry_run": dry_run or None}
+def undo(cli: Invocation, seq: int | None, dry_run: bool, yes: bool, layer: str | None) -> int:
+    arguments: Json = {"seq": seq, "dry_run": dry_run or None, "layer": layer}
+    if layer == PERSON and not (yes or dry_run or sys.stdin.isatty()):
+        raise needs_a_person("what is kept for a person", "limpet history --layer person")
     if seq is None and not (dry_run or yes or cli.json) and sys.stdin.isatty() and sys.stdout.isatty():
-        event = cli.call("undo", {"dry_run": True})["undone"]
+        event = cli.call("undo", {"dry_run": True, "layer": layer})["undone"]
         replies.show_change(render.screen(), event)
         render.ask("Take this change back?")
         arguments["seq"] = event["seq"]

@@ -6,6 +6,7 @@ an option with another name. All else is read from the row, so that a new operat
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from limpet import prompts
@@ -29,6 +30,7 @@ from limpet.doors.cli.commands import (
     Parameter,
 )
 from limpet.doors.cli.run import BY, Invocation
+from limpet.model import AGENT, PERSON
 from limpet.redaction import Masking
 
 SESSION = "session"  # a parameter that --session fills
@@ -140,7 +142,9 @@ def run(cli: Invocation, **values: Any) -> int:
         arguments["this_session"] = True  # a person who names a session means that one
     arguments |= command.fixed
     masking = Masking(cli.keep_secret)
-    value = cli.hold.run(operation, arguments, session, BY, masking)
+    # For the person's own layer, what was not typed at a terminal counts as an agent's: agents run commands too.
+    by = BY if arguments.get("layer") != PERSON or sys.stdin.isatty() else f"{AGENT}/cli"
+    value = cli.hold.run(operation, arguments, session, by, masking)
     return replies.show(cli, operation.name, operation.render(value, masking), arguments)
 
 

@@ -210,11 +210,43 @@ def _list_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) 
 
 def _memories(screen: Screen, memories: Sequence[Json], arguments: Json) -> None:
     states = ("state",) if arguments.get("include_replaced") else ()
+    layers = ("layer",) if any(m.get("layer") for m in memories) else ()
     rows = [
-        (m["key"], m["updated_at"], "pinned" if m.get("pinned") else "", *(_state(m) for _ in states), m["content"])
+        (
+            *(m.get("layer", "project") for _ in layers),
+            m["key"],
+            m["updated_at"],
+            "pinned" if m.get("pinned") else "",
+            *(_state(m) for _ in states),
+            m["content"],
+        )
         for m in memories
     ]
-    screen.table(("key", "updated", "pinned", *states, "content"), rows)
+    screen.table((*layers, "key", "updated", "pinned", *states, "content"), rows)
+
+
+def _write_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    if "proposed" not in reply:
+        screen.line(f"{reply['key']} written ({reply['bytes_written']:,} bytes)")
+        _remarks(cli, reply)
+    elif reply.get("rejected"):
+        screen.line(f"{reply['key']} was rejected before, so it is not proposed again")
+    else:
+        screen.line(f"{reply['key']} waits for you as {reply['proposed']}: `limpet review`")
+
+
+def _list_proposals(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    for item in reply["proposals"]:
+        name = item.get("key") or item["kind"]
+        long = f", waiting for {item['waiting_days']:,} days" if "waiting_days" in item else ""
+        screen.line(f"{item['id']}  {item['layer']} {item['kind']} {name} (by {item['by']}{long})", "bold")
+        if "before" in item:
+            screen.block(f"in place of: {item['before']}")
+        screen.block(item["content"])
+    if reply["proposals"]:
+        cli.notice("`limpet review accept ID` lets a text count, `limpet review reject ID` leaves it out.")
+    else:
+        screen.line("Nothing waits for you.")
 
 
 def _pin_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
@@ -483,7 +515,10 @@ RENDERERS: dict[str, Renderer] = {
     "list_tags": table("tags", "tag notes=count"),
     "search_memory": _search_memory,
     "read_memory": block("content"),
-    "write_memory": line("{key} written ({bytes_written:,} bytes)", _remarks),
+    "write_memory": _write_memory,
+    "list_proposals": _list_proposals,
+    "accept_proposal": line("{id} accepted: it counts from now on"),
+    "reject_proposal": line("{id} rejected: the same text is not proposed again"),
     "list_memory": _list_memory,
     "delete_memory": line("{key} deleted; `limpet undo` brings it back"),
     "mark_useful": line("{id} was called useful {useful:,} times"),

@@ -319,11 +319,26 @@ ACTIONS: Mapping[str, Action] = {
     "write_notepad": Action("write_notepad", ("content", "expected_version"), "The notepad was saved.", "session"),
     "restore_notepad": Action("restore_notepad", ("version",), "That version is the notepad again.", "session"),
     "write_memory": Action(
-        "write_memory", ("key", "content"), "Memory was saved.", optional=("replaces", "expires", "expected_version")
+        "write_memory",
+        ("key", "content"),
+        "Memory was saved.",
+        optional=("replaces", "expires", "expected_version", "layer"),
     ),
-    "delete_memory": Action("delete_memory", ("key",), "Memory was deleted; the history can bring it back."),
-    "pin_memory": Action("pin_memory", ("key",), "It is pinned: every session sees it first.", fixed={"pinned": True}),
-    "unpin_memory": Action("pin_memory", ("key",), "It is not pinned any more.", fixed={"pinned": False}),
+    "delete_memory": Action(
+        "delete_memory", ("key",), "Memory was deleted; the history can bring it back.", optional=("layer",)
+    ),
+    "accept_proposal": Action("accept_proposal", ("id",), "It is accepted, and counts from now on."),
+    "reject_proposal": Action("reject_proposal", ("id",), "It is rejected; the same text is not proposed again."),
+    "pin_memory": Action(
+        "pin_memory",
+        ("key",),
+        "It is pinned: every session sees it first.",
+        fixed={"pinned": True},
+        optional=("layer",),
+    ),
+    "unpin_memory": Action(
+        "pin_memory", ("key",), "It is not pinned any more.", fixed={"pinned": False}, optional=("layer",)
+    ),
     "write_handoff": Action("write_session_handoff", ("content", "line"), "The handoff was left.", "session"),
     "pin_text": Action("pin_text", ("content",), "It is pinned: every window of the session holds it.", "session"),
     "unpin_text": Action("unpin_text", ("id",), "It is not pinned any more.", "session"),

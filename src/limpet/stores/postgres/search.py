@@ -90,15 +90,16 @@ def containing(con: Con, place: str, scope: Scope, query: Listing, needle: str, 
         hits += _newest(con, Conditions(beside, (*values, tsquery, like(folded))), most - len(hits))
     if not hits:
         return Page((), 0)
-    # Those without the string have no position; they come last, the shortest first.
+    # Those without the string have no position; they come last, the shortest first. They are counted again, under the
+    # rule that shows a tenant its own.
     page = con.execute(
-        f"SELECT {E_FIELDS} FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[]) "  # noqa: S608
+        f"SELECT count(*) OVER (), {E_FIELDS} FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[]) "  # noqa: S608
         f"ORDER BY nullif(strpos(e.folded, %s), 0) NULLS LAST, "
         f"CASE WHEN strpos(e.folded, %s) = 0 THEN octet_length(e.content) END, "
         f"CASE WHEN strpos(e.folded, %s) = 0 THEN e.doc END DESC, {LATEST} LIMIT %s",
         (*values, array(hits), folded, folded, folded, query.limit),
     ).fetchall()
-    return Page(tuple(rows.to_entry(place, scope, row) for row in page), len(hits))
+    return Page(tuple(rows.to_entry(place, scope, row[1:]) for row in page), page[0][0] if page else 0)
 
 
 def _newest(con: Con, conditions: Conditions, most: int) -> list[int]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # The first words under each heading, in the order of `limpet --help`.
 HEADINGS = {
-    "remember": ("note", "memory", "handoff", "pad", "prompt", "scratch", "state", "skill", "journal"),
+    "remember": ("note", "memory", "review", "handoff", "pad", "prompt", "scratch", "state", "skill", "journal"),
     "find": ("recall", "tags", "context"),
     "look": ("session", "messages", "history", "undo", "window", "task", "output", "savings", "sandbox", "demo"),
     "connect": (

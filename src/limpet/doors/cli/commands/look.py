@@ -42,7 +42,8 @@ SESSIONS = (
     Command("history", "limpet history --kind note --limit 10"),
     Command("undo", "limpet undo\nlimpet undo 42",
         "On a terminal your last change is named first, and you are asked. `limpet history` lists the numbers.",
-        (optional("seq", NUMBER), flag("--dry-run", "Only say which it would be."), flag("--yes", "Do not ask.")),
+        (optional("seq", NUMBER), flag("--dry-run", "Only say which it would be."), flag("--yes", "Do not ask."),
+            option("--layer", "LAYER", "person: a change of what is kept for you.")),
         run=f"{OWN}:undo"),
 )
 

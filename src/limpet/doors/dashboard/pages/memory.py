@@ -8,7 +8,8 @@ from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.markdown import markdown
 from limpet.doors.dashboard.pages.history import steps
 from limpet.doors.dashboard.view import SESSION, DrawnPage, PageRow, View
-from limpet.model import HANDOFF, MEMORY, Entry, Memory, as_handoff, as_memory, milliseconds
+from limpet.memory import layers
+from limpet.model import HANDOFF, MEMORY, PERSON, Entry, Memory, as_handoff, as_memory, milliseconds
 from limpet.store import EventQuery
 from limpet.upkeep import paging
 
@@ -16,15 +17,19 @@ from limpet.upkeep import paging
 def memory(view: View) -> DrawnPage:
     query, replaced = view.param("q"), view.param("replaced") == "yes"
     left = 0
+    entries: list[Memory] = []
     if query.strip():
         limit = limits.MEMORY_LIMIT_MAX
         matches = view.run("search_memory", query=query, limit=limit, include_replaced=replaced).matches
         rows = [_row(view, match) for match in matches]
     else:
-        entries, left = paging.memory(view.context(), limits.LIST_MAX, include_replaced=replaced)
+        own, left = paging.memory(view.context(), limits.LIST_MAX, include_replaced=replaced)
+        entries = [as_memory(entry) for entry in own]
+        for layer, below, _ in layers.entries_below(view.context(), limits.LIST_MAX, include_replaced=replaced):
+            entries += [as_memory(entry)._replace(layer=layer.name) for entry in below]
         page = view.number("page") or 0
         visible = entries[page * limits.DASHBOARD_PAGE :][: limits.DASHBOARD_PAGE]
-        rows = [_row(view, as_memory(entry)) for entry in visible]
+        rows = [_row(view, entry) for entry in visible]
         left += max(0, len(entries) - (page + 1) * limits.DASHBOARD_PAGE)
     page = view.number("page") or 0
     older = view.with_query(page=page + 1) if left and rows and not query else None
@@ -63,17 +68,19 @@ def _at(memory_: Memory) -> int:
 
 def _row(view: View, entry: Memory) -> Html:
     key = entry.key
+    layer = {"layer": entry.layer} if entry.layer else {}
     pin = ("unpin_memory", "Unpin") if entry.pinned else ("pin_memory", "Pin")
     return el(
         "li",
         el(
             "div",
-            el("a", el("strong", parts.clip(key, 90)), href=view.link("/remembered", key=key), data_open=True),
+            el("a", el("strong", parts.clip(key, 90)), href=view.link("/remembered", key=key, **layer), data_open=True),
             parts.state("pinned") if entry.pinned else None,
+            parts.badge(entry.layer) if entry.layer else None,
             parts.validity(view, entry.validity),
             el("span", parts.when(_at(entry), view.now), class_="dim"),
-            parts.button(view, "pin_memory", *pin, key=key),
-            parts.button(view, "delete_memory", "delete_memory", "Delete", key=key),
+            parts.button(view, "pin_memory", *pin, key=key, **layer),
+            parts.button(view, "delete_memory", "delete_memory", "Delete", key=key, **layer),
             class_="meta",
         ),
         markdown(parts.clip(entry.content)),
@@ -94,31 +101,59 @@ def _new(view: View) -> Html:
         el("label", "Text", for_="new"),
         html.area("", id="new", name="content", rows=5, required=True),
         parts.life_fields("new"),
+        _layer_field(view),
         el("button", "Remember"),
         class_="stack",
     )
     return parts.panel("New entry", form)
 
 
+def _layer_field(view: View) -> Html:
+    """Where it counts: here, or everywhere for the person who looks."""
+    if layers.person(view.context(), even_new=True) is None:
+        return html.many()
+    options = (("", "this project"), (PERSON, "every project of mine"))
+    choices = el("select", [el("option", words, value=name) for name, words in options], name="layer", id="new-layer")
+    return html.many(el("label", "Counts in", for_="new-layer"), choices)
+
+
 def remembered(view: View) -> DrawnPage:
     key = view.param("key")
-    entry = view.run("read_memory", key=key)
-    events, _ = paging.changes(view.context(), EventQuery(MEMORY, entry.key, limit=limits.DASHBOARD_PAGE))
+    named = view.param("layer") if view.param("layer") in layers.LAYERS else None
+    entry = view.run("read_memory", key=key, layer=named)
+    layer = {"layer": entry.layer} if entry.layer else {}
+    ctx = layers.named(view.context(), entry.layer or None)
+    events, _ = paging.changes(ctx, EventQuery(MEMORY, entry.key, limit=limits.DASHBOARD_PAGE))
     pin = ("unpin_memory", "Unpin") if entry.pinned else ("pin_memory", "Pin")
     main = html.many(
         parts.heading(
             parts.clip(entry.key, 120),
-            parts.button(view, "pin_memory", *pin, key=entry.key, class_="plain"),
+            parts.button(view, "pin_memory", *pin, key=entry.key, class_="plain", **layer),
             parts.button(
-                view, "delete_memory", "delete_memory", "Delete", key=entry.key, class_="plain danger", back="/memory"
+                view,
+                "delete_memory",
+                "delete_memory",
+                "Delete",
+                key=entry.key,
+                class_="plain danger",
+                back="/memory",
+                **layer,
             ),
             sub=html.many(parts.state("pinned") if entry.pinned else None, " ", parts.when(_at(entry), view.now)),
         ),
         el("div", parts.validity(view, entry.validity), parts.uses(view, MEMORY, entry.key), class_="meta"),
         parts.text_card(entry.content),
-        parts.life(view, paging.entry(view.context(), MEMORY, entry.key), events),
-        _edit(view, "write_memory", "write_memory", entry.content, key=entry.key, expected_version=str(entry.version)),
-        parts.panel("History", steps(view, events)),
+        parts.life(view, paging.entry(ctx, MEMORY, entry.key), events),
+        _edit(
+            view,
+            "write_memory",
+            "write_memory",
+            entry.content,
+            key=entry.key,
+            expected_version=str(entry.version),
+            **layer,
+        ),
+        parts.panel("History", steps(view, events)) if not layer else None,
     )
     return DrawnPage(parts.clip(entry.key, 60), main, "/memory")
 

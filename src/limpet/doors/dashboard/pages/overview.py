@@ -86,6 +86,11 @@ def _alerts(view: View, handoffs: Sequence[Entry], events: Sequence[Event]) -> l
         for handoff in handoffs
         if not handoff.done
     ]
+    waiting = view.run("list_proposals").proposals
+    if waiting:
+        oldest = parts.ago(waiting[0].at, view.now)
+        words = f"Waiting for your review: {len(waiting):,}, the oldest from {oldest}"
+        alerts.append(Alert(words, view.link("/review")))
     for server in view.run("list_seals"):
         changed = [pin.tool for pin in server.pins if pin.state != "sealed"]
         if changed:
