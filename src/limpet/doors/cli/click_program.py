@@ -116,6 +116,23 @@ def _run_alone(group: ClickGroup, default: str) -> None:
     group.callback = alone
 
 
+# What people type, and the command that does it: at the top, and among the words after a group.
+MEANT = {
+    **dict.fromkeys(("add", "remember", "new"), "note add"),
+    **dict.fromkeys(("search", "find", "ask", "query"), "recall"),
+    **dict.fromkeys(("list", "ls", "notes"), "note list"),
+    **dict.fromkeys(("get", "show", "cat"), "memory show"),
+    **dict.fromkeys(("delete", "remove", "rm"), "note delete"),
+}
+SAME_MEANING = (
+    ("show", "read", "get", "cat", "view", "print"),
+    ("write", "add", "set", "put", "save", "new", "create"),
+    ("list", "ls", "all", "keys"),
+    ("delete", "remove", "rm", "forget"),
+    ("search", "find", "query"),
+)
+
+
 class ClickCommand(click.Command):
     """A declared command. Its help is that of its operation, then its own, then the example."""
 
@@ -154,6 +171,20 @@ class ClickGroup(click.Group):
         super().__init__(name, **settings)
         whole = commands.Command("limpet", "")
         self.shared = tuple(_remembered(param, _completer(whole, param)) for param in shared())
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the words name. For a word of the same meaning, the mistake names the command."""
+        if args and args[0] not in self.commands and (meant := self._meant(ctx, args[0])):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{meant}'?")
+        return super().resolve_command(ctx, args)
+
+    def _meant(self, ctx: click.Context, word: str) -> str:
+        if ctx.parent is None:
+            return MEANT.get(word, "")
+        same = next((words for words in SAME_MEANING if word in words), ())
+        return next((f"{self.name} {verb}" for verb in same if verb in self.commands), "")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_options(self, ctx, formatter, self.shared)
