@@ -289,7 +289,9 @@ def newest_first(matches: list[Match], query: Question) -> list[Match]:
         for at, match in enumerate(matches[:FACTS_ORDERED])
         if match.document.kind in (NOTE, MEMORY) and not says.get(match.document.doc)  # a turn corrects no other turn
     ]
-    texts = [(matches[at].text, matches[at].document.updated_at) for at in facts]
+    documents = [matches[at].document for at in facts]
+    times = [corrections.weighty_since(document.origin, document.updated_at) for document in documents]
+    texts = [(matches[at].text, time) for at, time in zip(facts, times, strict=True)]
     order = corrections.in_order(texts, " ".join(query.words))
     ordered = list(matches)
     for at, number in zip(facts, order, strict=True):  # the scores stay in order
