@@ -33,7 +33,8 @@ STEPS: list[Any] = [
 
 
 def scripted(request: httpx2.Request) -> httpx2.Response:
-    print("handoff" if "read Tuesday next" in str(json.loads(request.content)["system"]) else "-", end=" ")
+    told = "read Tuesday next" in str(json.loads(request.content)["system"])
+    print("- the model is called" + (", and reads Monday's handoff in its prompt" if told else ""))
     step = STEPS.pop(0)
     if isinstance(step, str):
         block: Any = {"type": "text", "text": step}
@@ -59,6 +60,10 @@ with limpet.open("anthropic.db") as hold:
         files = LimpetMemoryTool(hold.session(night))
         memory = LimpetMessages(hold, night, tools=[read_log, files])
         reply = memory.run(client, request, model="scripted", max_tokens=1_000)
-        print("".join(block.text for block in reply.content if block.type == "text"))
-    print([note.content for note in hold.session("monday").notes.list()])
-    print([output.tool for output in hold.session("monday").outputs.list().outputs])
+        text = "".join(block.text for block in reply.content if block.type == "text")
+        print(f"The answer on {night}: {text}")
+    print("Notes that every later session finds:", [note.content for note in hold.session("monday").notes.list()])
+    print(
+        "Results kept whole outside the window:",
+        [output.tool for output in hold.session("monday").outputs.list().outputs],
+    )

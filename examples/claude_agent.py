@@ -63,7 +63,8 @@ class Scripted(Transport):
         await self.mcp("initialize", id="first", params=who)
         await self.mcp("notifications/initialized")
         first = await self.hook("UserPromptSubmit", prompt="…")
-        print("handoff" if "read Tuesday next" in first.get("additionalContext", "") else "-", end=" ")
+        told = "read Tuesday next" in first.get("additionalContext", "")
+        print("- the model is called" + (", and reads Monday's handoff in its prompt" if told else ""))
         while not isinstance(self.steps[0], str):
             name, arguments = self.steps.pop(0)
             if name == "read_log":  # a tool of somebody else's server, which Claude Code called
@@ -107,9 +108,12 @@ async def main(hold: limpet.Limpet) -> None:
             await client.query(request)
             async for message in client.receive_response():
                 for block in getattr(message, "content", ()):
-                    print(block.text)
-    print([note.content for note in hold.session("monday").notes.list()])
-    print([output.tool for output in hold.session("monday").outputs.list().outputs])
+                    print(f"The answer on {night}: {block.text}")
+    print("Notes that every later session finds:", [note.content for note in hold.session("monday").notes.list()])
+    print(
+        "Results kept whole outside the window:",
+        [output.tool for output in hold.session("monday").outputs.list().outputs],
+    )
 
 
 with limpet.open("claude_agent.db") as opened:

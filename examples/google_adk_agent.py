@@ -31,7 +31,8 @@ class Scripted(BaseLlm):
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
-        print("handoff" if "read Tuesday next" in str(llm_request.config.system_instruction) else "-", end=" ")
+        told = "read Tuesday next" in str(llm_request.config.system_instruction)
+        print("- the model is called" + (", and reads Monday's handoff in its prompt" if told else ""))
         step = self.steps.pop(0)
         if isinstance(step, str):
             part = types.Part(text=step)
@@ -57,9 +58,15 @@ async def main(hold: limpet.Limpet) -> None:
         message = types.Content(role="user", parts=[types.Part(text=request)])
         async for event in runner.run_async(user_id="ann", session_id=night, new_message=message):
             if event.is_final_response() and event.content and event.content.parts:
-                print(event.content.parts[0].text)
-    print([note.content for note in hold.session(session_of("ops", "ann", "monday")).notes.list()])
-    print([output.tool for output in hold.session(session_of("ops", "ann", "monday")).outputs.list().outputs])
+                print(f"The answer on {night}: {event.content.parts[0].text}")
+    print(
+        "Notes that every later session finds:",
+        [note.content for note in hold.session(session_of("ops", "ann", "monday")).notes.list()],
+    )
+    print(
+        "Results kept whole outside the window:",
+        [output.tool for output in hold.session(session_of("ops", "ann", "monday")).outputs.list().outputs],
+    )
 
 
 with limpet.open("google_adk.db") as opened:

@@ -42,8 +42,8 @@ model = Scripted(
 with limpet.open("langchain.db") as hold:
     agent: Any = create_agent(model, tools=[read_log], middleware=[LimpetMiddleware(hold)])
     state = agent.invoke({"messages": "What failed?"}, {"configurable": {"thread_id": "monday"}})
-    print(state["messages"][2].content.splitlines()[0])  # the log is kept outside the window
-    print(state["messages"][-1].text)
+    print("In place of the log the model read:", state["messages"][2].content.splitlines()[0])
+    print("The answer on monday:", state["messages"][-1].text)
     state = agent.invoke({"messages": "Go on."}, {"configurable": {"thread_id": "tuesday"}})
-    print(state["messages"][-1].text)
-    print([note.content for note in hold.session("monday").notes.list()])
+    print("The answer on tuesday, in a session that saw only the handoff:", state["messages"][-1].text)
+    print("Notes that every later session finds:", [note.content for note in hold.session("monday").notes.list()])

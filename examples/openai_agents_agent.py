@@ -26,7 +26,8 @@ class Scripted(Model):
         self.steps = list(steps)
 
     async def get_response(self, system_instructions: str | None, *args: Any, **kwargs: Any) -> ModelResponse:
-        print("handoff" if "read Tuesday next" in (system_instructions or "") else "-", end=" ")
+        told = "read Tuesday next" in (system_instructions or "")
+        print("- the model is called" + (", and reads Monday's handoff in its prompt" if told else ""))
         step = self.steps.pop(0)
         if isinstance(step, str):
             text = ResponseOutputText(annotations=[], text=step, type="output_text")
@@ -56,9 +57,12 @@ async def main(hold: limpet.Limpet) -> None:
         memory = LimpetSession(hold, night)
         agent = Agent(name="Night shift", model=model, tools=[*memory.tools, read_log])
         result = await Runner.run(agent, request, session=memory, run_config=memory.run_config())
-        print(result.final_output)
-    print([note.content for note in hold.session("monday").notes.list()])
-    print([output.tool for output in hold.session("monday").outputs.list().outputs])
+        print(f"The answer on {night}: {result.final_output}")
+    print("Notes that every later session finds:", [note.content for note in hold.session("monday").notes.list()])
+    print(
+        "Results kept whole outside the window:",
+        [output.tool for output in hold.session("monday").outputs.list().outputs],
+    )
 
 
 set_tracing_disabled(True)

@@ -36,4 +36,4 @@ with limpet.open("plain.db") as hold:
             break
         talk += session.answer(reply, tools)  # 3: big results become references, what fails becomes a result
     session.window.keep(talk)
-    print(reply.text())
+    print(f"The log had 300 lines; a preview of it went to the model, which wrote down:\n{reply.text()}")

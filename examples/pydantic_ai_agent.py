@@ -23,7 +23,8 @@ SCRIPT: Iterator[ToolCallPart | TextPart] = iter(
 
 
 def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    print("handoff" if "read Tuesday next" in (info.instructions or "") else "-", end=" ")
+    told = "read Tuesday next" in (info.instructions or "")
+    print("- the model is called" + (", and reads Monday's handoff in its prompt" if told else ""))
     return ModelResponse(parts=[next(SCRIPT)])
 
 
@@ -35,7 +36,10 @@ with limpet.open("pydantic_ai.db") as hold:
         """Read the log of a night."""
         return "\n".join(f"{night} {job:03d} {'FAILED: disk full' if job == 13 else 'ok'}" for job in range(300))
 
-    print(agent.run_sync("What failed?", conversation_id="monday").output)
-    print(agent.run_sync("Go on.", conversation_id="tuesday").output)
-    print([note.content for note in hold.session("monday").notes.list()])
-    print([output.tool for output in hold.session("monday").outputs.list().outputs])
+    print("The answer on monday:", agent.run_sync("What failed?", conversation_id="monday").output)
+    print("The answer on tuesday:", agent.run_sync("Go on.", conversation_id="tuesday").output)
+    print("Notes that every later session finds:", [note.content for note in hold.session("monday").notes.list()])
+    print(
+        "Results kept whole outside the window:",
+        [output.tool for output in hold.session("monday").outputs.list().outputs],
+    )

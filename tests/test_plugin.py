@@ -36,7 +36,7 @@ def test_it_was_written_from_what_is_installed() -> None:
 
 
 def test_it_has_the_same_events_tools_and_version_as_an_installation(tmp_path: Path) -> None:
-    files = clients.find("claude-code").files(InstallTarget("project", str(tmp_path), ("limpet",)))
+    files = clients.find("claude-code").files(InstallTarget("shared", str(tmp_path), ("limpet",)))
     events = {edit.path[-1] for edits in files.values() for edit in edits if edit.path[0] == "hooks"}  # type: ignore[union-attr]
     assert set(loaded(PLUGIN / "hooks" / "hooks.json")["hooks"]) == events == set(EVENTS)
     (server,) = (edit for edits in files.values() for edit in edits if edit.path[0] == "mcpServers")  # type: ignore[union-attr]

@@ -231,6 +231,10 @@ no_store = NotFound.says(
 bad_config_file = BadInput.says(
     "{path} was left as it is: {why}. Correct the file or name another one, then call again."
 )
+no_project_files = BadInput.says(
+    "{client} has no configuration in projects. `limpet install {name}` puts it into your home folder; leave "
+    "--project-only out."
+)
 unknown_client = BadInput.says(
     "there is no client {name!r}. The known ones are: {known}. Any other one takes the entry that "
     "`limpet install generic` prints."

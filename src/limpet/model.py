@@ -318,6 +318,7 @@ class Note(NamedTuple):
     origin: str = AGENT
     version: int = 1
     validity: Validity = STANDING
+    corrects: str = ""  # in the answer to a write: the id or key of what it seems to correct
 
 
 class Notepad(NamedTuple):
@@ -347,6 +348,7 @@ class Memory(NamedTuple):
     validity: Validity = STANDING
     layer: str = ""  # where it is kept, if not in the project
     also_in: tuple[str, ...] = ()  # layers that have another text under this key
+    corrects: str = ""  # in the answer to a write: the id or key of what it seems to correct
 
 
 class Handoff(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 from pathlib import Path
@@ -22,11 +21,9 @@ class Cline(Agent):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.program = installed("cline", VERSION, "@cline/cli-linux-x64/bin/cline")
-        (entry,) = json.loads(self.limpet("install", "generic"))["mcpServers"].values()
-        servers = {**SERVERS, "limpet": (entry["command"], *entry["args"])}
         transports = {
             name: {"transport": {"type": "stdio", "command": command[0], "args": command[1:]}}
-            for name, command in servers.items()
+            for name, command in SERVERS.items()
         }
         self.put(".cline/data/settings/cline_mcp_settings.json", {"mcpServers": transports})
 

@@ -105,7 +105,9 @@ class Fixtures(Surface):
 
 
 def _fixture(method: str, params: Json) -> Json | None:
-    name, uri = params.get("name"), params.get("uri")
+    name, uri, ref = params.get("name"), params.get("uri"), params.get("ref")
+    if method == "completion/complete" and isinstance(ref, dict) and ref.get("name") in PROMPTS:
+        return {"completion": {"values": [], "total": 0, "hasMore": False}}
     if method == "tools/call" and isinstance(name, str) and name in TOOLS:
         return _called(name, params)
     if method == "prompts/get" and isinstance(name, str) and name in PROMPTS:

@@ -28,20 +28,11 @@ class Goose(Agent):
             "OPENAI_API_KEY": "dummy",
             "OPENAI_BASE_PATH": "v1/chat/completions",
         }
-        (entry,) = json.loads(self.limpet("install", "generic"))["mcpServers"].values()
-        servers = {**SERVERS, "limpet": (entry["command"], *entry["args"])}
-        extensions = {
-            name: {
-                "enabled": True,
-                "type": "stdio",
-                "name": name,
-                "cmd": command[0],
-                "args": command[1:],
-                "timeout": 60,
-            }
-            for name, command in servers.items()
-        }
-        self.put(".config/goose/config.yaml", {"extensions": extensions})  # JSON is YAML too
+        lines = ["extensions:"]
+        for name, command in SERVERS.items():
+            entry = {"enabled": True, "type": "stdio", "name": name, "cmd": command[0], "args": command[1:]}
+            lines += [f"  {name}:", *(f"    {key}: {json.dumps(value)}" for key, value in entry.items())]
+        self.put(".config/goose/config.yaml", "\n".join([*lines, ""]))
 
     def ask(self, prompt: str, *turns: Turn, resume: str = "") -> Talk:
         with Chat(turns, "__") as stub:

@@ -28,8 +28,7 @@ INSPECTOR = "2.12.0"
 FIXTURES = Path(__file__).with_name("conformance_server.py")
 
 LOGS = "sends no log messages to clients, and does not say that it does"
-COMPLETES = "does not complete arguments, and does not say that it does"
-PROGRESS = "has no tool that takes long enough to report progress"
+PROGRESS = "reports progress on standard input and output alone, where the suite cannot look"
 ASKS = "never asks a client for anything: no sampling, no elicitation, no roots"
 SUBSCRIBES = "has no subscriptions, and does not say that it has"
 TASKS = "does not offer the tasks extension"
@@ -37,7 +36,6 @@ HEADERS = "has no tool whose parameters travel as headers"
 NOT_OFFERED = {
     "logging-set-level": LOGS,
     "tools-call-with-logging": LOGS,
-    "completion-complete": COMPLETES,
     "tools-call-with-progress": PROGRESS,
     "tools-call-sampling": ASKS,
     "tools-call-elicitation": ASKS,

@@ -14,6 +14,7 @@ from limpet.home.load import load
 from person import configure, store_of
 
 Json = dict[str, Any]
+WITH_HOOKS = tuple(client.name for client in clients.every() if client.has_hooks)
 
 
 class Place:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import limpet
-from doors.cli_runner import Cli
+from doors.cli_runner import COMMAND, Cli
 from limpet.catalogue.table import for_people
 from limpet.clients import session_variables
 from limpet.doors.cli.commands import recognise
@@ -559,3 +560,31 @@ def test_words_that_people_type_by_habit(cli: Cli) -> None:
     assert cli("help", "note", "add").out == cli("note", "add", "--help").out
     assert cli("window", "--json").out == cli("window", "show", "--json").out
     assert cli("window", "--session", "x").code == 0
+
+
+# --- completion -------------------------------------------------------------------------------------------------------
+
+
+def completed(cli: Cli, words: str) -> list[str]:
+    """What bash is offered for the last of these words."""
+    env = {**os.environ, "_LIMPET_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    ran = subprocess.run(COMMAND, cwd=cli.folder, env=env, capture_output=True, text=True, check=True)
+    return [line.partition(",")[2] for line in ran.stdout.splitlines() if line]
+
+
+def test_values_are_completed(cli: Cli) -> None:
+    assert completed(cli, "limpet note show ") == []
+    assert not cli.store.exists(), "completing makes no store"
+    id = cli.ask("note", "add", "Casts break LL(1)", "--tag", "grammar")["note_id"]
+    cli.ok("memory", "write", "release", "Tag it")
+    cli.ok("pad", "write", "# Plan", "--session", "parser")
+    for words, expected in (
+        ("limpet note show ", [id]),
+        ("limpet note list --tag gr", ["grammar"]),
+        ("limpet memory show rel", ["release"]),
+        ("limpet pad show --session pa", ["parser"]),
+        ("limpet install cod", ["codex"]),
+        ("limpet tools --profile co", ["core", "coding"]),
+        ("limpet recall --kind memo", ["memory"]),
+    ):
+        assert completed(cli, words) == expected, words

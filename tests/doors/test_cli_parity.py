@@ -12,7 +12,7 @@ from limpet.catalogue.operation import Operation
 from limpet.catalogue.table import COMMANDS, OPERATIONS
 from limpet.doors import cli
 from limpet.doors.cli import click_program, commands
-from limpet.doors.cli.click_program import ClickCommand, program
+from limpet.doors.cli.click_program import program
 from limpet.doors.cli.commands import Parameter
 from limpet.doors.cli.plain import filled
 from limpet.doors.cli.replies import RENDERERS, show
@@ -78,7 +78,7 @@ def test_a_command_says_what_it_does_and_gives_an_example() -> None:
         assert f"limpet {path}" in example, path
         assert words.strip().endswith((".", ".)")), path
         assert part.get_short_help_str(200).endswith("."), path
-        if path in COMMANDS and not cast(ClickCommand, part).row.own_words:
+        if path in COMMANDS and not part.row.own_words:
             assert words.startswith(COMMANDS[path].description()), path
         for param in part.params:
             assert not isinstance(param, click.Option) or param.help, f"{path}: {param.name} has no help"

@@ -51,7 +51,7 @@ READING = [
 @pytest.mark.parametrize("args", READING, ids=[" ".join(args[:2]) for args in READING])
 def test_nothing_stored_acts_on_a_terminal(full_of_payloads: Path, args: list[str]) -> None:
     code, got = on_terminal(full_of_payloads, *args, env=data_beside(full_of_payloads))
-    assert code == (2 if "\x1b" in args[-1] else 0), got
+    assert code == (2 if "\x1b" in args[-1] or args == ["export"] else 0), got  # an export would fill the screen
     assert_quiet(got, terminal=True)
     if args[0] in ("note", "pad", "memory") and code == 0:
         # A table may fold the words, but it never takes them for markup or an emoji's name.

@@ -330,6 +330,18 @@ def test_ends_and_signals(place: Place) -> None:
         assert not any(alive(one) for one in started)
 
 
+def test_a_gateway_whose_client_has_left_does_not_wait_for_a_call_that_hangs(place: Place) -> None:
+    with place.open(two()) as client:
+        started = [pid(client, name) for name in NAMES]
+        client.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "one__ask"}})
+        assert client.read()["method"], "the server works on it, and will get no answer"
+        assert client.process.stdin is not None
+        client.process.stdin.close()
+        client.process.stdin = None
+        assert client.process.wait(60) == 0
+        assert not any(alive(process) for process in started)
+
+
 # --- the store, the environment, the seals ----------------------------------------------------------------------------
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from doors.hook_kit import Json, Place, context, ran, started
-from limpet import clients
+from doors.hook_kit import WITH_HOOKS, Json, Place, context, ran, started
 
 BIG = "\n".join(f"line {number} of a long result" for number in range(400))
 MCP = {
@@ -31,7 +30,7 @@ def place(tmp_path: Path) -> Place:
 # --- the start of a session -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("client", clients.names())
+@pytest.mark.parametrize("client", WITH_HOOKS)
 def test_a_new_session_gets_handoff_notepad_and_memory(place: Place, client: str) -> None:
     with place.open() as hold:
         hold.session("earlier").handoff.write("Casts come next.")
@@ -108,7 +107,7 @@ def test_a_text_cannot_end_the_part_that_is_marked_as_data(place: Place) -> None
 def test_clients_that_name_no_session_to_servers_are_told_it(place: Place) -> None:
     with place.open() as hold:
         hold.memory.write("style", "Tabs")
-    for client in clients.names():
+    for client in WITH_HOOKS:
         text = context(place.hook(client, "session-start", started(client, "abc")))
         assert ('This session is "abc"' in text) == (client == "cursor")
 
@@ -363,7 +362,7 @@ def replaced(client: str, answer: Json) -> str:
     return str(answer["output"])
 
 
-@pytest.mark.parametrize("client", clients.names())
+@pytest.mark.parametrize("client", WITH_HOOKS)
 def test_a_big_result_becomes_a_preview_and_a_reference(place: Place, client: str) -> None:
     assert place.hook(client, "after-tool", ran(client, "one", MCP[client], "small")) == {}
     assert not place.store.exists()

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from doors.hook_kit import Json, Place, context, ran, started
-from limpet import clients
+from doors.hook_kit import WITH_HOOKS, Json, Place, context, ran, started
 
 HANDOFF = "Casts come next."
 
@@ -34,7 +33,7 @@ def turn(client: str, session: str) -> Json:
     return started(client, session) | {"hook_event_name": "Stop"}
 
 
-@pytest.mark.parametrize("client", clients.names())
+@pytest.mark.parametrize("client", WITH_HOOKS)
 def test_opening_and_closing_a_client_uses_nothing_up(place: Place, client: str) -> None:
     assert HANDOFF in start(place, "one", client)
     place.hook(client, "session-end", started(client, "one"))
@@ -45,7 +44,7 @@ def test_opening_and_closing_a_client_uses_nothing_up(place: Place, client: str)
     assert place.log == ""
 
 
-@pytest.mark.parametrize("client", clients.names())
+@pytest.mark.parametrize("client", WITH_HOOKS)
 def test_a_tool_call_after_it_was_shown_uses_it_up(place: Place, client: str) -> None:
     start(place, "one", client)
     place.hook(client, "prompt", started(client, "one"))
@@ -57,7 +56,7 @@ def test_a_tool_call_after_it_was_shown_uses_it_up(place: Place, client: str) ->
     assert place.log == ""
 
 
-@pytest.mark.parametrize("client", clients.names())
+@pytest.mark.parametrize("client", WITH_HOOKS)
 def test_an_answered_prompt_uses_it_up(place: Place, client: str) -> None:
     start(place, "one", client)
     place.hook(client, "prompt", started(client, "one"))

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from doors.hook_kit import Json, Place, context, ran, started
-from limpet import clients
+from doors.hook_kit import WITH_HOOKS, Json, Place, context, ran, started
 from limpet.doors.hooks.fitting import CLOSE, LEAD, OPEN
 from limpet.doors.hooks.triage import TRIAGE
 
@@ -54,7 +53,7 @@ def test_every_event_is_looked_at() -> None:
     assert set(events("codex")) == set(TRIAGE)
 
 
-@pytest.mark.parametrize("client", clients.names())
+@pytest.mark.parametrize("client", WITH_HOOKS)
 def test_what_is_said_names_itself_and_is_marked_as_data(place: Place, client: str) -> None:
     text = context(place.hook(client, "session-start", started(client, "one")))
     assert text.startswith(f"{OPEN}\n{LEAD}")
@@ -86,7 +85,7 @@ def kept(place: Place) -> tuple[int, int, str]:
         return len(history), len(hold.session("one").outputs.list().outputs), history[0].operation
 
 
-@pytest.mark.parametrize("client", clients.names())
+@pytest.mark.parametrize("client", WITH_HOOKS)
 @pytest.mark.parametrize("how", ["limpet off", "this client", "this project"])
 def test_switched_off_no_event_says_or_keeps_anything(place: Place, client: str, how: str) -> None:
     if how == "limpet off":
@@ -102,7 +101,7 @@ def test_switched_off_no_event_says_or_keeps_anything(place: Place, client: str,
     assert place.log == ""
 
 
-@pytest.mark.parametrize("client", clients.names())
+@pytest.mark.parametrize("client", WITH_HOOKS)
 def test_a_tool_that_is_switched_off_keeps_its_result_and_the_rest_goes_on(place: Place, client: str) -> None:
     place.configure('[hooks]\noff_tools = ["sh*", "Bash", "MCP:*", "mcp__*"]\n')
     assert place.hook(client, "after-tool", events(client)["after-tool"]) == {}

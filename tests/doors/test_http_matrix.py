@@ -90,6 +90,10 @@ METHODS: Mapping[str, dict[str, Any]] = {
     "resources/read": {"uri": "limpet://notes"},
     "prompts/list": {},
     "prompts/get": {"name": "resume"},
+    "completion/complete": {
+        "ref": {"type": "ref/prompt", "name": "resume"},
+        "argument": {"name": "session_id", "value": ""},
+    },
 }
 
 

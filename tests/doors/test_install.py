@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import tomllib
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from doors.cli_runner import child
 from limpet import clients
 from limpet.clients.edits import SERVER_ARGUMENTS
 from limpet.text import json_spans
+
+yaml: Any = import_module("yaml")  # it has no types
 
 # What stands in a file before: nothing, something empty, and something people wrote, with comments and odd spaces.
 SETTINGS = """{
@@ -29,6 +32,7 @@ SETTINGS = """{
   },
   "theme":   "dark"
 }"""
+YAML = "GOOSE_MODE: auto  # mine\nextensions:\n  # theirs\n  files:\n    cmd: files\n\ntheme: dark\n"
 TOML = 'model = "x"  # mine\n\n[mcp_servers.files]\ncommand = "files"\n'
 
 
@@ -66,13 +70,21 @@ def prepare(project: Path, client: str, before: str, *scope: str) -> None:
     for path in paths(project, client, *scope):
         if before != "absent" and path.name != "limpet.json" and path.suffix != ".js":
             path.parent.mkdir(parents=True, exist_ok=True)
-            text = {"empty": "", "plain": SETTINGS}[before]
-            path.write_text(TOML if text and path.suffix == ".toml" else text)
+            kinds = {".toml": TOML, ".yaml": YAML}
+            path.write_text("" if before == "empty" else kinds.get(path.suffix, SETTINGS))
+
+
+PLACES = [
+    (client, scope)
+    for client in clients.names()
+    for scope in ("--user", "--project-only", "--shared")
+    if (scope != "--shared" or clients.find(client).local_files)
+    and ("user" if scope == "--user" else "project") in clients.find(client).scopes
+]
 
 
 @pytest.mark.parametrize("before", ["absent", "empty", "plain"])
-@pytest.mark.parametrize("scope", ["--user", "--project-only"])
-@pytest.mark.parametrize("client", clients.names())
+@pytest.mark.parametrize(("client", "scope"), PLACES)
 def test_a_client_gets_us_once_and_is_given_back_as_it_was(
     client: str, scope: str, before: str, project: Path, home: Path
 ) -> None:
@@ -88,26 +100,36 @@ def test_a_client_gets_us_once_and_is_given_back_as_it_was(
         assert "limpet" in text
         if path.suffix == ".json":
             json_spans.value(text, json_spans.scan(text))
+        if path.suffix == ".yaml":
+            entry = yaml.safe_load(text)["extensions"]["limpet"]
+            assert entry["args"][-3:] == list(SERVER_ARGUMENTS[:-1])
+            assert entry["type"] == "stdio"
         if path.suffix == ".toml":
             assert tomllib.loads(text)["mcp_servers"]["limpet"]["args"][-4:] == list(SERVER_ARGUMENTS)
     assert not any(one["changed"] for one in run(project, "install", client, scope)["files"])
     assert (files(project), files(home)) == there
     row = next(row for row in run(project, "status")["clients"] if row["client"] == client)
     assert row["user" if scope == "--user" else "project"] is True
-    run(project, "uninstall", client, scope)
+    undone = run(project, "uninstall", client, *(["--user"] if scope == "--user" else []))
     assert (files(project), files(home)) == was
+    said = {one["done"] for one in undone["files"] if one["changed"]}
+    assert said <= {"removed", "given back as it was before"}
+    assert ("removed" in said) is (before == "absent" or client in ("copilot", "opencode"))
 
 
 @pytest.mark.parametrize("first", ["claude-code", "copilot"])
 def test_agents_that_read_the_same_file_share_the_entry_in_it(first: str, project: Path, home: Path) -> None:
     (second,) = {"claude-code", "copilot"} - {first}
     was = files(project), files(home)
-    run(project, "install", first)
-    run(project, "install", second)
+    for client in (first, second):
+        run(project, "install", client, "--shared")
     run(project, "uninstall", first)
     assert json.loads((project / ".mcp.json").read_text())["mcpServers"]["limpet"]["args"]
     run(project, "uninstall", second)
     assert (files(project), files(home)) == was
+
+
+LATER = {".toml": "[later]\nx = 1\n", ".yaml": "later: 1\n"}
 
 
 @pytest.mark.parametrize("client", clients.names())
@@ -121,8 +143,8 @@ def test_what_people_change_in_between_stays(client: str, project: Path, home: P
             assert '"light"' in text
             path.write_text(text)
             changed[path] = text
-        elif path.suffix == ".toml":
-            path.write_text(path.read_text() + "[later]\nx = 1\n")
+        elif path.suffix in LATER:
+            path.write_text(path.read_text() + LATER[path.suffix])
             changed[path] = path.read_text()
     run(project, "uninstall", client, "--user")
     assert changed
@@ -136,16 +158,16 @@ def test_what_people_change_in_between_stays(client: str, project: Path, home: P
             )
             assert "// mine" in text
         else:
-            assert text == TOML + "[later]\nx = 1\n"
+            assert text == {".toml": TOML, ".yaml": YAML}[path.suffix] + LATER[path.suffix]
 
 
 def test_an_older_installation_is_replaced_and_the_way_back_stays(project: Path) -> None:
     path = project / ".mcp.json"
     path.write_text('{"mcpServers": {"files": {"command": "files"}}}')
-    run(project, "install", "claude-code")
+    run(project, "install", "claude-code", "--shared")
     older = path.read_text().replace('"alwaysLoad": true', '"alwaysLoad": false')
     path.write_text(older)
-    run(project, "install", "claude-code")
+    run(project, "install", "claude-code", "--shared")
     assert '"alwaysLoad": true' in path.read_text()
     run(project, "uninstall", "claude-code")
     assert json.loads(path.read_text()) == {"mcpServers": {"files": {"command": "files"}}}
@@ -154,7 +176,7 @@ def test_an_older_installation_is_replaced_and_the_way_back_stays(project: Path)
 def test_a_file_that_cannot_be_read_is_left_alone(project: Path) -> None:
     path = project / ".mcp.json"
     path.write_text('{"mcpServers": {')
-    done = child(project, "install", "claude-code")
+    done = child(project, "install", "claude-code", "--shared")
     assert done.returncode == 2
     assert b".mcp.json was left as it is: line 1" in done.stderr
     assert path.read_text() == '{"mcpServers": {'
@@ -166,7 +188,7 @@ def test_rights_and_links_are_kept(project: Path) -> None:
     real.write_text("{}")
     real.chmod(0o640)
     (project / ".mcp.json").symlink_to(real)
-    run(project, "install", "claude-code")
+    run(project, "install", "claude-code", "--shared")
     assert (project / ".mcp.json").is_symlink()
     assert real.stat().st_mode & 0o777 == 0o640
     assert "limpet" in real.read_text()
@@ -183,3 +205,165 @@ def test_any_other_client_is_given_an_entry(project: Path) -> None:
     entry = run(project, "install", "generic")["mcpServers"]["limpet"]
     assert entry["args"][-1] == "mcp"
     assert os.path.basename(entry["command"])
+
+
+def test_what_is_for_one_machine_leaves_the_files_of_the_team_alone(project: Path, home: Path) -> None:
+    answer = run(project, "install", "claude-code")
+    assert sorted(files(project)) == [".claude/settings.local.json"]
+    entry = json.loads((home / ".claude.json").read_text())["projects"][str(project)]["mcpServers"]["limpet"]
+    assert entry["args"][-4:] == list(SERVER_ARGUMENTS)
+    assert not any("Whoever has" in word for word in answer["next"])
+    run(project, "uninstall", "claude-code")
+    assert any("Whoever has" in word for word in run(project, "install", "claude-code", "--shared")["next"])
+    assert sorted(files(project)) == [".claude/settings.json", ".mcp.json"]
+    # Both would run their hooks twice.
+    again = run(project, "install", "claude-code")
+    assert sorted(files(project)) == [".claude/settings.json", ".mcp.json"]
+    assert any("other files already" in word for word in again["next"])
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_several_projects_and_the_person_share_a_file_and_each_leaves_alone(
+    order: tuple[int, ...], project: Path, home: Path
+) -> None:
+    other = project.parent / "other"
+    (other / ".git").mkdir(parents=True)
+    was = b'{\n  "projects": {"/else": {"history": [1]}},\n  "n": 1\n}\n'
+    (home / ".claude.json").write_bytes(was)
+    places = [(project, ()), (other, ()), (project, ("--user",))]
+    for place, scope in places:
+        run(place, "install", "claude-code", *scope)
+    for place, scope in (places[at] for at in order):
+        run(place, "uninstall", "claude-code", *scope)
+        left = [
+            one
+            for one in places
+            if one not in [places[at] for at in order[: order.index(places.index((place, scope))) + 1]]
+        ]
+        text = (home / ".claude.json").read_text()
+        assert text.count('"limpet": {') == len(left)
+    assert (home / ".claude.json").read_bytes() == was
+
+
+def test_an_uninstall_says_what_it_did(project: Path) -> None:
+    config = project / ".codex" / "config.toml"
+    config.parent.mkdir()
+    config.write_text(TOML)
+    run(project, "install", "codex")
+    config.write_text(config.read_text() + "[later]\nx = 1\n")
+    said = in_project(project, "uninstall", "codex").out
+    assert "config.toml: Limpet's part taken out, the rest left as it is" in said
+    assert "hooks.json: removed" in said
+    assert "written" not in said
+    assert "nothing of Limpet is in it" in in_project(project, "uninstall", "codex").out
+    run(project, "install", "codex", "--user")
+    assert "It is installed in your home folder: --user." in in_project(project, "uninstall", "codex").out
+
+
+def test_an_installation_names_the_next_step_and_what_is_on_this_machine_alone(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "limpet"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    for client in clients.names():
+        said = in_project(project, "install", client).out
+        assert "Next: " in said
+        assert "PATH" not in said
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "`limpet` is not on the PATH, so these files start" in in_project(project, "install", "gemini", "--user").out
+
+
+def test_without_a_name_what_is_on_the_machine_is_found(project: Path, home: Path) -> None:
+    (home / ".codex").mkdir()
+    (home / ".config" / "goose").mkdir(parents=True)
+    was = files(project), files(home)
+    said = in_project(project, "install")
+    assert said.code == 0
+    assert "limpet install codex" in said.out
+    assert "limpet install goose" in said.out
+    assert (files(project), files(home)) == was
+    run(project, "install", "goose")
+    rows = {row["client"]: row for row in run(project, "install")["found"]}
+    assert rows["goose"]["installed"] is True
+    assert rows["goose"]["command"] == ""
+    assert rows["codex"]["command"] == "limpet install codex"
+
+
+def test_on_a_terminal_it_asks_for_each(project: Path, home: Path) -> None:
+    (home / ".codex").mkdir()
+    (home / ".gemini").mkdir()
+    _, said = cli_runner.on_terminal(project, "install", env={"PATH": "/nowhere"}, typed=b"no\nyes\n")
+    assert b"Codex CLI? Type yes or no" in said
+    assert not (project / ".codex").exists()
+    assert (project / ".gemini" / "settings.json").exists()
+
+
+@pytest.mark.parametrize("client", ["cline", "goose"])
+def test_a_client_without_files_in_projects_is_installed_at_home(client: str, project: Path, home: Path) -> None:
+    was = files(project)
+    assert run(project, "install", client)["scope"] == "user"
+    assert files(project) == was
+    refused = in_project(project, "install", client, "--project-only")
+    assert "has no configuration in projects" in refused.err
+    run(project, "uninstall", client)
+    assert files(home) == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["extensions: {files: {cmd: x}}\n", '{"extensions": {"files": {"cmd": "x"}}}', "extensions: [\n"]
+)
+def test_yaml_that_cannot_be_edited_by_lines_is_left_alone(text: str, project: Path, home: Path) -> None:
+    config = home / ".config" / "goose" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(text)
+    refused = in_project(project, "install", "goose")
+    assert refused.code == 2
+    assert "was left as it was" in refused.err or "was left as it is" in refused.err
+    assert config.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [YAML, YAML.replace("\n", "\r\n"), "extensions:\n    a:\n        cmd: x\n", "extensions:   # all\n", "a: 1", ""],
+)
+def test_yaml_is_read_as_before_with_one_entry_more(text: str, project: Path, home: Path) -> None:
+    config = home / ".config" / "goose" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_bytes(text.encode())
+    run(project, "install", "goose")
+    before, after = yaml.safe_load(text) or {}, yaml.safe_load(config.read_text())
+    entry = after["extensions"].pop("limpet")
+    assert entry["cmd"]
+    assert after["extensions"] == (before.get("extensions") or {})
+    config.write_bytes(config.read_bytes() + b"\n")  # so that the bytes from before cannot simply be put back
+    run(project, "uninstall", "goose")
+    left = yaml.safe_load(config.read_text()) if config.exists() else None
+    assert (left or {}).get("extensions") in (before.get("extensions"), None)
+
+
+def test_vs_code_gets_an_entry_of_its_own_kind(project: Path) -> None:
+    run(project, "install", "vscode")
+    written = json.loads((project / ".vscode" / "mcp.json").read_text())
+    assert list(written) == ["servers"]
+    entry = written["servers"]["limpet"]
+    assert set(entry) == {"type", "command", "args"}
+    assert entry["type"] == "stdio"
+    assert "--no-handoff" not in entry["args"], "it has no hooks that would give it"
+
+
+def test_cursor_gets_events_and_members_that_it_knows(project: Path) -> None:
+    """One unknown name makes Cursor refuse the whole file."""
+    run(project, "install", "cursor")
+    written = json.loads((project / ".cursor" / "hooks.json").read_text())
+    assert written["version"] == 1
+    known = {
+        *("sessionStart", "sessionEnd", "beforeSubmitPrompt", "preToolUse", "postToolUse", "postToolUseFailure"),
+        *("subagentStart", "subagentStop", "beforeShellExecution", "afterShellExecution", "beforeMCPExecution"),
+        *("afterMCPExecution", "beforeReadFile", "afterFileEdit", "preCompact", "stop", "afterAgentResponse"),
+    }
+    assert set(written["hooks"]) <= known
+    for hooks in written["hooks"].values():
+        assert all(set(hook) <= {"command", "matcher", "timeout", "failClosed"} for hook in hooks)

@@ -204,6 +204,13 @@ def test_the_official_models_find_nothing_to_drop(revision: str, tmp_path: Path)
             ("resources/read", {"uri": "limpet://notes"}),
             ("prompts/list", {}),
             ("prompts/get", {"name": "resume"}),
+            (
+                "completion/complete",
+                {
+                    "ref": {"type": "ref/prompt", "name": "resume"},
+                    "argument": {"name": "session_id", "value": ""},
+                },
+            ),
         ):
             results.append((method, server.ask(method, params)))
     for method, result in results:

@@ -36,7 +36,8 @@ def server(store: str) -> Iterator[Lines]:
 def test_a_handshake_agrees_on_the_revision_asked_for(server: Lines, revision: str) -> None:
     answer = server.open(revision)
     assert answer["protocolVersion"] == revision
-    assert answer["capabilities"] == {"tools": {}, "resources": {}, "prompts": {}}
+    completions = {"completions": {}} if revision >= "2025-03-26" else {}
+    assert answer["capabilities"] == {"tools": {}, "resources": {}, "prompts": {}, **completions}
     assert answer["serverInfo"]["name"] == "limpet"
     assert ("title" in answer["serverInfo"]) == (revision >= "2025-06-18")
     assert answer["instructions"].startswith("Notes: ")
@@ -52,7 +53,7 @@ def test_a_handshake_for_an_unknown_revision_is_offered_the_newest(server: Lines
 def test_discover_tells_what_the_handshake_used_to_tell(server: Lines) -> None:
     answer = server.open(MODERN)
     assert answer["supportedVersions"] == [MODERN]
-    assert answer["capabilities"] == {"tools": {}, "resources": {}, "prompts": {}}
+    assert answer["capabilities"] == {"tools": {}, "resources": {}, "prompts": {}, "completions": {}}
     assert answer["instructions"].startswith("Notes: ")
     assert (answer["resultType"], answer["ttlMs"], answer["cacheScope"]) == ("complete", 0, "private")
     assert answer["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "limpet"

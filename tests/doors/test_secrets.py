@@ -105,7 +105,7 @@ def test_every_command_that_stores_a_text_and_no_other_can_keep_a_secret() -> No
         if not operation.read_only and texts & {param.name for param in operation.params}
         if words.split()[-1] not in no_text or words == "window pin"
     }
-    assert storing | {"output keep", "import"} == STORE_TEXT
+    assert storing | {"output keep", "import", "note edit", "memory edit"} == STORE_TEXT
 
 
 def test_results_of_tasks_and_sessions_are_masked(cli: Cli) -> None:

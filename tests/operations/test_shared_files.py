@@ -164,6 +164,7 @@ def test_keys_get_names_that_every_file_system_takes() -> None:
 
 # --- two clones ------------------------------------------------------------------------------------------------------
 
+HISTORY_ROUNDS = 3
 WORDS = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in "klmnrst"]
 
 
@@ -262,4 +263,4 @@ def histories(folder: Path, home: Path, seed: int, rounds: int) -> int:
 
 
 def test_random_histories_of_two_clones_lose_and_double_nothing(tmp_path: Path) -> None:
-    assert histories(tmp_path / "trees", tmp_path, seed=1, rounds=6) == 12
+    assert histories(tmp_path / "trees", tmp_path, seed=1, rounds=2 * HISTORY_ROUNDS) == 12

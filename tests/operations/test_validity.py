@@ -45,6 +45,26 @@ def test_a_correction_is_proposed_and_the_same_call_confirms_it(hold: Limpet, cl
     assert hold.call("history", {})["events"][0]["seq"] == hold.call("history", {"limit": 1})["events"][0]["seq"]
 
 
+def test_the_library_says_what_a_text_seems_to_correct(hold: Limpet, clock: Clock) -> None:
+    session = hold.session()
+    old = session.notes.add(OLD)
+    session.memory.write("db", OLD)
+    clock.pass_by()
+    assert session.notes.add(NEW).corrects in (old.id, "db")
+    assert session.memory.write("database", NEW).corrects in (old.id, "db")
+    assert session.memory.write("other", "Nothing of that kind is said here").corrects == ""
+
+
+def test_an_imported_correction_goes_before_no_text_of_a_person(hold: Limpet, clock: Clock) -> None:
+    hold.call("write_memory", {"key": "db", "content": OLD}, by="person/cli")
+    clock.pass_by()
+    hold.call("write_memory", {"key": "note", "content": NEW}, by="import/file")
+    found = hold.call("search_memory", {"query": "we use Postgres"})["matches"]
+    assert [item["key"] for item in found] == ["db", "note"]
+    hits = [hit["id"] for hit in hold.call("recall", {"query": "which Postgres do we use?"})["hits"]]
+    assert hits.index("db") < hits.index("note")
+
+
 def test_without_confirmation_the_newer_text_ranks_above_the_older(hold: Limpet, clock: Clock) -> None:
     for text in (OLD, NEW):
         note(hold, text)

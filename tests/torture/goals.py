@@ -42,6 +42,7 @@ ALL = (
     Goal("upstreams", "A server behind us that means harm holds up nobody", hostile.upstreams, 27, 270, 5_400),
     Goal("editors", "No line that people save in NOTES.md is lost", people.editors, 12, 120, 3_200),
     Goal("journal", "… nor any entry of agents, by kills, power cuts and old buffers", journal.journal, 6, 120, 2_000),
+    Goal("clones", "… nor of a team's memory files that git merges", people.clones, 2, 100, 1_000),
     Goal("paths", "Nothing outside of the project is read", people.paths, 100, 20_000, 500_000),
     Goal("repositories", "No repository gets, shows or runs anything", repositories.repositories, 60, 1_500, 20_000),
     Goal("injections", "No text is read as SQL, a search, a command or a path", lists.injections, 200, 6_000, 60_000),

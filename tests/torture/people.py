@@ -6,13 +6,36 @@ import os
 import threading
 from pathlib import Path
 
+import pytest
+
 from limpet import errors
 from limpet.journal import evidence, file
 from limpet.journal.file import find
 from limpet.journal.state import of_project
 from operations.editor import STYLES
 from operations.test_journal_file import race
+from operations.test_shared_files import HISTORY_ROUNDS, histories
 from torture.kit import Outcome, Tally
+
+
+def clones(folder: Path, number: int) -> Outcome:
+    """Two clones whose shared memory files are changed at random and merged by git, compared with a merge by key."""
+    tally = Tally()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LIMPET_HOME", str(folder / "home"))
+        merges = _merged(folder, number, tally)
+    return tally.outcome(f"{number:,} histories, {merges:,} merges", "texts lost or doubled")
+
+
+def _merged(folder: Path, number: int, tally: Tally) -> int:
+    merges = 0
+    for seed in range(number):
+        try:
+            merges += histories(folder / str(seed), folder, seed, HISTORY_ROUNDS)
+        except AssertionError as problem:
+            tally.miss("texts lost or doubled", f"history {seed}: {problem}")
+    return merges
+
 
 SECRET = "the secret of somebody else"
 

@@ -282,11 +282,11 @@ def notes(trap: Trap) -> None:
 
 def client_paths(root: Path) -> list[str]:
     """Every file of a coding agent that Limpet reads or writes in a project, asked of Limpet itself."""
-    target = InstallTarget("project", str(root), ("limpet",))
     paths: set[str] = set()
-    for client in clients.every():
-        paths.update(client.files(target), client.plugin_settings(str(root), "/nowhere"))
-        paths.update(path for files in install.extras(client, target).values() for path in files)
+    for target in (InstallTarget(scope, str(root), ("limpet",), "/nowhere") for scope in ("project", "shared")):
+        for client in clients.every():
+            paths.update(client.files(target), client.plugin_settings(str(root), "/nowhere"))
+            paths.update(path for files in install.extras(client, target).values() for path in files)
     return sorted(os.path.relpath(path, root) for path in paths if path.startswith(str(root)))
 
 

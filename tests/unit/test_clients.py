@@ -20,7 +20,9 @@ def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_file_of_the_package_is_an_agent_of_that_name() -> None:
-    assert clients.names() == ("claude-code", "codex", "copilot", "cursor", "gemini", "opencode")
+    assert clients.names() == (
+        *("claude-code", "cline", "codex", "copilot", "cursor", "gemini", "goose", "opencode", "vscode"),
+    )
     for name in clients.names():
         assert type(clients.find(name)) is not CodingAgent
         assert clients.find(name).name == name

@@ -128,6 +128,7 @@ class Operation(NamedTuple):
     in_session: bool = True  # takes a session_id
     every_session: bool = False  # … which may be "*"
     only_reads: bool = False  # changes nothing, although it needs more than READ
+    mends: bool = False  # … or mends a file of the project before it reads: clients are not told that it reads
     destructive: bool = False
     idempotent: bool = False
     with_window: bool = False  # references and folds in a window mention it
@@ -190,10 +191,10 @@ class Operation(NamedTuple):
 
     def annotations(self) -> dict[str, bool]:
         """MCP's hints, only where they differ from MCP's pessimistic defaults."""
-        if self.read_only:
+        if self.read_only and not self.mends:
             return {"readOnlyHint": True}
         hints = {} if self.destructive else {"destructiveHint": False}
-        return hints | ({"idempotentHint": True} if self.idempotent else {})
+        return hints | ({"idempotentHint": True} if self.idempotent or self.mends else {})
 
 
 def trust_json(origin: str) -> Json:

@@ -261,7 +261,7 @@ ROWS = (
         "journal.recover:recovered_text",
         params=(Param("level", "integer", low=1, high=3), Param("query")),
         result={"level": "integer", "text": "string", "tokens": "integer", "tokenizer": "string", "how": "string"},
-        level=READ, aliases=("recover_notes",), guidance="journal",
+        level=READ, mends=True, aliases=("recover_notes",), guidance="journal",
         commands=("journal recover",), in_session=False, in_folder=True),
     Operation("log_decision", "journal.write:log_decision", "journal.write:written_json",
         "journal.write:written_text",

@@ -58,6 +58,9 @@ class CodingAgent:
 
     # Installation
     home_folder = ""  # below the home folder; it exists if the agent is used on this machine
+    programs: tuple[str, ...] = ()  # on the PATH of a machine where it is used
+    scopes: tuple[str, ...] = ("project", "user")  # where it reads its configuration
+    local_files = False  # whether it reads files of a project that are for one machine, besides those a team shares
     advice = ""  # what is left for a person to do after installing
     project_guidance: tuple[str, ...] = ()  # the file with instructions for the model; empty if there is none
     user_guidance: tuple[str, ...] = ()
@@ -70,6 +73,7 @@ class CodingAgent:
     plugin_variable = ""  # set for the hooks of a plugin
 
     # Hooks
+    has_hooks = True  # whether Limpet installs any
     passes_context = False  # whether the model is known to get the text of a hook
     hooks_also_run_by: tuple[str, ...] = ()  # other agents that run its installed hooks, and do not take their answers
     keeps_context = False  # what a hook gave stays in the conversation when it is resumed

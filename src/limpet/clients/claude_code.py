@@ -42,6 +42,9 @@ class ClaudeCode(CodingAgent):
     keeps_context = True
     takes_messages = True
     home_folder = ".claude"
+    programs = ("claude",)
+    local_files = True
+    advice = "Start claude in the project; with --shared, approve the server of limpet."
     project_guidance = ("CLAUDE.md",)
     user_guidance = (".claude", "CLAUDE.md")
     skills_folder = ".claude"
@@ -57,10 +60,19 @@ class ClaudeCode(CodingAgent):
     transcript_files = (".claude/projects/*/*.jsonl",)
 
     def files(self, target: InstallTarget) -> dict[str, tuple[Edit, ...]]:
+        """What is for one machine also reaches the subfolders of a project; `.claude/settings.json` does not."""
+        server, hooks = target.shared_server(), target.common_hooks(self.name, EVENTS)
+        if target.scope == "project":
+            return {
+                os.path.join(target.home, ".claude.json"): (
+                    target.entry(("projects", target.root, "mcpServers"), server),
+                ),
+                target.path(".claude", "settings.local.json"): hooks,
+            }
         config = target.path(".claude.json") if target.scope == "user" else target.path(".mcp.json")
         return {
-            config: (target.entry(("mcpServers",), target.shared_server()),),
-            target.path(".claude", "settings.json"): target.common_hooks(self.name, EVENTS),
+            config: (target.entry(("mcpServers",), server),),
+            target.path(".claude", "settings.json"): hooks,
         }
 
     def plugin_settings(self, root: str, home: str) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ class Codex(CodingAgent):
     keeps_context = True
     takes_messages = True
     home_folder = ".codex"
+    programs = ("codex",)
     advice = "Start codex, type /hooks and trust the hooks of limpet."
     project_guidance = ("AGENTS.md",)
     user_guidance = (".codex", "AGENTS.md")

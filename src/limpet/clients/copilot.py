@@ -30,6 +30,7 @@ class Copilot(CodingAgent):
     passes_context = True
 
     home_folder = ".copilot"
+    programs = ("copilot",)
     advice = "Start copilot in the project and approve the server of limpet."
     project_guidance = ("AGENTS.md",)
     user_guidance = (".copilot", "copilot-instructions.md")

@@ -25,6 +25,8 @@ class Cursor(CodingAgent):
     passes_context = True
 
     home_folder = ".cursor"
+    programs = ("cursor", "cursor-agent")
+    advice = "Start Cursor in the project and switch the server of limpet on in its settings, under MCP."
     project_guidance = ("AGENTS.md",)
 
     variables = ("CURSOR_VERSION",)

@@ -1,6 +1,6 @@
 """Edits of a coding agent's configuration files, as values, and their effect on a file's text.
 
-Limpet's own part of a file is recognised by its content: an entry named `limpet`, a hook whose command runs
+Limpet's own part of a file is recognised by its content: an entry named `limpet` (in JSON or YAML), a hook that runs
 `limpet hook`, a block between two marks, or a whole file that Limpet wrote. So an installation can be removed even if
 people have changed the file since.
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shlex
 import stat
 from collections.abc import Callable, Mapping
@@ -35,6 +36,13 @@ class ServerEntry(NamedTuple):
 
     path: tuple[str, ...]
     value: Any
+
+
+class YamlEntry(NamedTuple):
+    """A member named `limpet` of a mapping at the top of a YAML file. `lines` are those below its name."""
+
+    mapping: str
+    lines: tuple[str, ...]
 
 
 class HookEntry(NamedTuple):
@@ -69,7 +77,7 @@ class OwnFile(NamedTuple):
     text: str
 
 
-Edit = ServerEntry | HookEntry | DefaultMember | Block | OwnFile
+Edit = ServerEntry | YamlEntry | HookEntry | DefaultMember | Block | OwnFile
 
 
 class UnreadableConfig(ValueError):
@@ -80,9 +88,10 @@ class InstallTarget(NamedTuple):
     """Where Limpet is installed, and how it is started. The methods make the edits, so that the files of the agents
     need not import this module: hooks do without it."""
 
-    scope: str  # "user" or "project"
+    scope: str  # "user"; "project" (files of this machine, where the agent has them) or "shared" (those of a team)
     root: str  # the home folder, or the project's
     command: tuple[str, ...]
+    home: str = ""  # for files that an agent keeps about a project in the home folder
 
     def path(self, *parts: str) -> str:
         return os.path.join(self.root, *parts)
@@ -109,6 +118,9 @@ class InstallTarget(NamedTuple):
 
     def entry(self, path: tuple[str, ...], value: Any) -> ServerEntry:
         return ServerEntry(path, value)
+
+    def yaml_entry(self, mapping: str, lines: tuple[str, ...]) -> YamlEntry:
+        return YamlEntry(mapping, lines)
 
     def hook(self, path: tuple[str, ...], value: Any) -> HookEntry:
         return HookEntry(path, value)
@@ -169,7 +181,8 @@ def without_edits(text: str, edits: tuple[Edit, ...]) -> str:
 
 def has_hooks(client: CodingAgent, root: str, home: str) -> bool:
     """Whether hooks are installed in the agent's own files, for this project or for all."""
-    targets = (InstallTarget("user", home, (NAME,)), InstallTarget("project", root, (NAME,)))
+    targets = [InstallTarget("user", home, (NAME,), home)]
+    targets += [InstallTarget(scope, root, (NAME,), home) for scope in ("project", "shared")]
     return any(HOOK_MARK in text_at(path) for target in targets for path in client.files(target))
 
 
@@ -204,6 +217,8 @@ def _applied(text: str, edit: Edit) -> str:
         return edit.text
     if isinstance(edit, Block):
         return _with_block(_removed(text, edit), edit)
+    if isinstance(edit, YamlEntry):
+        return _yaml(text, edit, edit.lines)
     return _in_json(_put, text, edit)
 
 
@@ -223,6 +238,8 @@ def _removed(text: str, edit: Edit) -> str:
         return ""
     if isinstance(edit, Block):
         return _without_block(text, edit)
+    if isinstance(edit, YamlEntry):
+        return _yaml(text, edit, ())
     return _in_json(_take, text, edit) if text.strip() else text
 
 
@@ -271,3 +288,36 @@ def _without_block(text: str, edit: Block) -> str:
     if before.endswith("\n\n"):
         before = before[:-1]  # the empty line that `_with_block` added
     return before + text[stop + len(end) :].removeprefix("\r").removeprefix("\n")
+
+
+def _yaml(text: str, edit: YamlEntry, member_lines: tuple[str, ...]) -> str:
+    """The text with these lines below `limpet:` in the mapping, or without the entry. All other lines stay."""
+    lines = text.splitlines(keepends=True)
+    at = next((at for at, line in enumerate(lines) if re.match(rf"{edit.mapping}[ \t]*:", line)), None)
+    if at is None:
+        if member_lines and text.lstrip().startswith(("{", "[")):
+            raise UnreadableConfig("it is written in braces; write it as lines with indentation")
+        gap = "" if not text or text.endswith("\n") else "\n"
+        return f"{text}{gap}{edit.mapping}:\n{_yaml_member('  ', member_lines)}" if member_lines else text
+    if not re.fullmatch(r"[^:]*:[ \t]*(#.*)?", lines[at].rstrip("\r\n")):
+        if member_lines:
+            raise UnreadableConfig(f"line {at + 1}: `{edit.mapping}` has its members on one line; give each its own")
+        return text
+    end = next((end for end in range(at + 1, len(lines)) if re.match(r"[^\s#]", lines[end])), len(lines))
+    first = next((re.match(r"[ ]+(?=[^\s#])", line) for line in lines[at + 1 : end] if line.strip()), None)
+    indent = first[0] if first else "  "
+    start = next((row for row in range(at + 1, end) if re.match(rf"{indent}{NAME}[ \t]*:", lines[row])), None)
+    stop = start
+    if start is not None:
+        deeper = re.compile(rf"{indent}[ ]+\S")
+        stop = next((row for row in range(start + 1, end) if not deeper.match(lines[row])), end)
+    else:
+        start = stop = at + 1
+    changed = [*lines[:start], *([_yaml_member(indent, member_lines)] if member_lines else ()), *lines[stop:]]
+    if not member_lines and start != stop and end - at == stop - start + 1:
+        del changed[at]  # the mapping has no other member
+    return "".join(changed)
+
+
+def _yaml_member(indent: str, lines: tuple[str, ...]) -> str:
+    return "".join([f"{indent}{NAME}:\n", *(f"{indent * 2}{line}\n" for line in lines)])

@@ -51,6 +51,8 @@ class Gemini(CodingAgent):
     announces_turns = False
 
     home_folder = ".gemini"
+    programs = ("gemini",)
+    advice = "Start gemini in the project."
     project_guidance = ("GEMINI.md",)
     user_guidance = (".gemini", "GEMINI.md")
 

@@ -5,6 +5,9 @@
 first time, its bytes are saved in a record in the user's data folder. Removal restores these bytes if the file has not
 changed since; otherwise it removes Limpet's part and leaves the rest.
 
+An agent may have files of one machine for a project beside those that a team shares; some of the former are in the home
+folder, and then their record is kept per project.
+
 Extras are installed on request: guidance for the model in the agent's instruction file, and a skill. Several agents
 share AGENTS.md and the folder of skills, so an extra that is installed or removed for one counts for all of them.
 
@@ -56,6 +59,8 @@ class FileChange(NamedTuple):
     before: bytes | None
     after: bytes | None
     edits: tuple[Edit, ...]
+    key: str  # of its record
+    restores: bool = False  # whether `after` is what was there before the installation
 
     @property
     def needed(self) -> bool:
@@ -73,7 +78,7 @@ def plan_install(client: CodingAgent, target: InstallTarget, requested: Iterable
     changes = []
     for path, edits in files.items():
         before = _read_inside(path, target)
-        changes.append(FileChange(path, before, _edited(path, before, edits), edits))
+        changes.append(FileChange(path, before, _edited(path, before, edits), edits, _key(path, target)))
     return tuple(changes)
 
 
@@ -88,22 +93,24 @@ def plan_uninstall(client: CodingAgent, target: InstallTarget, data: str) -> tup
         if _others_need(client, target, path):
             continue
         now = _read_inside(path, target)
-        saved = record.get(path)
+        saved = record.get(_key(path, target))
+        unchanged = bool(now is not None and saved and hashlib.sha256(now).hexdigest() == saved["after"])
         if now is None:
             after = None
-        elif saved and hashlib.sha256(now).hexdigest() == saved["after"]:
+        elif saved and unchanged:
             after = None if saved["before"] is None else base64.b64decode(saved["before"])
         else:
             after = _taken_out(path, now, edits)
-        changes.append(FileChange(path, now, after, edits))
+        changes.append(FileChange(path, now, after, edits, _key(path, target), unchanged))
     return tuple(changes)
 
 
 def _others_need(client: CodingAgent, target: InstallTarget, path: str) -> bool:
     """Whether another agent that is installed here reads the same file."""
-    others = (other for other in clients.every() if other.name != client.name)
-    for files in (other.files(target) for other in others):
-        if path in files and all(_is_in_place(place, edits, target) for place, edits in files.items()):
+    targets = [target] if target.scope == "user" else [target._replace(scope=scope) for scope in ("project", "shared")]
+    others = [agent for agent in clients.every() if agent.name != client.name]
+    for files in (agent.files(place) for agent in others for place in targets):
+        if path in files and all(_is_in_place(name, edits, target) for name, edits in files.items()):
             return True
     return False
 
@@ -117,8 +124,8 @@ def apply_install(changes: Iterable[FileChange], data: str) -> None:
     record = _record(data)
     for change in changes:
         if change.needed and change.after is not None:
-            record[change.path] = {
-                "before": _bytes_to_restore(change, record.get(change.path)),
+            record[change.key] = {
+                "before": _bytes_to_restore(change, record.get(change.key)),
                 "after": hashlib.sha256(change.after).hexdigest(),
             }
             _write_record(data, record)  # before the file, so that a crash between the two can be undone
@@ -131,13 +138,14 @@ def apply_uninstall(changes: Iterable[FileChange], data: str, root: str) -> None
     for change in changes:
         if change.needed:
             _remove(change.path, root) if change.after is None else _write(change.path, change.after)
-        if record.pop(change.path, None) is not None:
+        if record.pop(change.key, None) is not None:
             _write_record(data, record)
 
 
 def is_installed(client: CodingAgent, target: InstallTarget) -> bool:
     """Whether every file of the agent has Limpet's part."""
-    return all(not change.needed for change in plan_install(client, target))
+    changes = plan_install(client, target)
+    return bool(changes) and not any(change.needed for change in changes)
 
 
 def rendered(change: FileChange) -> str:
@@ -236,10 +244,19 @@ def _bytes_to_restore(change: FileChange, saved: dict[str, Any] | None) -> str |
 
 def _read_inside(path: str, target: InstallTarget) -> bytes | None:
     """A file of the agent. In a project, which another person may have written, no link may lead out of it."""
-    root = os.path.realpath(target.root)
-    if target.scope != "user" and not os.path.realpath(path).startswith(root.rstrip(os.sep) + os.sep):
+    in_project = target.scope != "user" and _is_below(path, target.root)
+    if in_project and not _is_below(os.path.realpath(path), os.path.realpath(target.root)):
         raise errors.bad_config_file(path, "it is a link that leads out of the project")
     return _read(path)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _key(path: str, target: InstallTarget) -> str:
+    """Where the way back of a file is recorded: a file in the home folder may have entries of many projects."""
+    return path if target.scope == "user" or _is_below(path, target.root) else f"{path} for {target.root}"
 
 
 def _read(path: str) -> bytes | None:

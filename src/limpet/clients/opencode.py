@@ -25,6 +25,8 @@ class OpenCode(CodingAgent):
     passes_context = True
 
     home_folder = os.path.join(".config", "opencode")
+    programs = ("opencode",)
+    advice = "Start opencode in the project."
     project_guidance = ("AGENTS.md",)
     user_guidance = (".config", "opencode", "AGENTS.md")
 

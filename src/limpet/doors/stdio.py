@@ -38,6 +38,7 @@ _BATCHES = "2025-03-26"
 
 
 _OTHER, _CALL, _WRITE = range(3)  # messages: a call is of a tool that reads
+_PROGRESS_SECONDS = 1  # between two notes that a call is still at work
 _PATIENCE_SECONDS = 1.0  # for a write, before the next line is read; slow machines need more than milliseconds
 
 
@@ -97,6 +98,44 @@ class _Writes:
             finally:
                 self._jobs.popleft()
                 job.done.set()
+
+
+class _Progress:
+    """Tells a client that asked for it, once a second, that its call is still at work."""
+
+    def __init__(self, send: Callable[[bytes], None], token: object) -> None:
+        self._send = send
+        self._token = token
+        self._seconds = 0
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> None:
+        if isinstance(self._token, (str, int)):
+            self._wait()
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:  # none may follow the reply
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+    def _wait(self) -> None:
+        self._timer = threading.Timer(_PROGRESS_SECONDS, self._tell)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _tell(self) -> None:
+        with self._lock:
+            if self._timer is None:
+                return
+            self._seconds += _PROGRESS_SECONDS
+            params = {"progressToken": self._token, "progress": self._seconds, "message": "Still at work."}
+            with suppress(OSError, ValueError):  # the client is gone: the call ends all the same
+                self._send(
+                    jsonrpc.encode({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}) + b"\n"
+                )
+                self._wait()
 
 
 class Loop:
@@ -240,7 +279,11 @@ class Loop:
                 return b""  # an unexpected reply or a notification: neither changes anything
             revision = revision_of(request.method, request.params, self._client)
             handler = self._surface.handler(request.method, request.params, revision)
-            result = handler(request.params, self._client, revision) if refusal is None else refused_call(refusal)
+            if refusal is None:
+                with _Progress(self.send, _progress_token(request)):
+                    result = handler(request.params, self._client, revision)
+            else:
+                result = refused_call(refusal)
             reply = finished(request.method, result, revision)
             return jsonrpc.encode(jsonrpc.result(request.id, reply))
         except jsonrpc.RpcError as problem:
@@ -249,6 +292,11 @@ class Loop:
             _log(problem)
             broken = jsonrpc.RpcError(jsonrpc.INTERNAL_ERROR, jsonrpc.FAILED_INSIDE)
             return jsonrpc.encode(jsonrpc.error(broken, request.id if request else None))
+
+
+def _progress_token(request: jsonrpc.RpcMessage) -> object:
+    meta = request.params.get("_meta") if request.method == "tools/call" else None
+    return meta.get("progressToken") if isinstance(meta, dict) else None
 
 
 def _log(problem: Exception) -> None:

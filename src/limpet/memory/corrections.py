@@ -39,6 +39,7 @@ NEW_MOST = 3  # words of a new value; more are a text of its own
 ASIDE = 0.9  # weight of words that a change may add without a heading or a contrast
 PLAIN = 0.75  # of two texts without words of correction that must be shared for the newer to go first
 _SENTENCE_END = re.compile("(?<=[.!?\u3002\uff01\uff1f\u0964])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+|;\\s+")
+_AGES = 1 << 50  # milliseconds, more than any time stamp
 _NO_CUES: frozenset[str] = frozenset()
 _TELLING = frozenset((CHANGE, BEFORE, AFTER, BESIDE))
 _NUMBER_TERMS = frozenset(str(term) for term in analyse.terms(sorted(NUMBERS)))
@@ -480,8 +481,14 @@ def supersedes(newer: str, older: str, in_question: frozenset[str] = frozenset()
 
 def newest_first(entries: Sequence[Entry], query: str = "") -> list[Entry]:
     """The entries in their order, except that of two about the same the newer one comes first."""
-    order = in_order([(entry.content, entry.updated_at) for entry in entries], query)
+    order = in_order([(entry.content, weighty_since(entry.origin, entry.updated_at)) for entry in entries], query)
     return [entries[at] for at in order]
+
+
+def weighty_since(origin: str, at: int) -> int:
+    """The time of a text for this order. What came from outside counts as older than all that was written here: an
+    imported "Correction:" goes before no text of a person."""
+    return at if trusted(origin) else at - _AGES
 
 
 def in_order(texts: Sequence[tuple[str, int]], query: str = "") -> list[int]:

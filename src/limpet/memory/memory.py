@@ -292,7 +292,12 @@ def _matching(ctx: Context, text: str, limit: int, include_replaced: bool) -> li
     which = Listing((MEMORY,), limit=CANDIDATES, include_replaced=include_replaced, now=ctx.now)
     verbatim = ctx.store.entries.containing(ctx.scope, which, text).entries
     best = sorted(
-        verbatim, key=lambda entry: (memory_score(text, entry.key, entry.content), entry.updated_at, entry.key)
+        verbatim,
+        key=lambda entry: (
+            memory_score(text, entry.key, entry.content),
+            corrections.weighty_since(entry.origin, entry.updated_at),
+            entry.key,
+        ),
     )
     entries = best[::-1][:limit]
     if len(entries) < limit:
@@ -513,8 +518,11 @@ class SessionMemory:
         self._session = session
 
     def write(self, key: str, content: str, mode: str = "replace", **options: Any) -> Memory:
-        """Options: replaces=, expires=, anchors=, layer=, expected_version= and idempotency_key=."""
-        return self._session.do(write_memory, key=key, content=content, mode=mode, **options).memory
+        """Options: replaces=, expires=, anchors=, layer=, expected_version= and idempotency_key=.
+
+        `corrects` of the answer names what it seems to correct, for `replaces`."""
+        written = self._session.do(write_memory, key=key, content=content, mode=mode, **options)
+        return written.memory._replace(corrects=written.corrects.key if written.corrects else "")
 
     def list(self, key_prefix: str = "", **options: Any) -> tuple[Memory, ...]:
         """Options: limit=, layer= and include_replaced=."""

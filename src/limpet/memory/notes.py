@@ -411,8 +411,9 @@ class SessionNotes:
         self._session = session
 
     def add(self, content: str, tags: Sequence[str] = (), **options: Any) -> Note:
-        """Options: replaces=, expires=, anchors= and idempotency_key=."""
-        return self._session.do(add_note, content=content, tags=tags, **options).note
+        """Options: replaces=, expires=, anchors= and idempotency_key=. `corrects` of the answer is for `replaces`."""
+        written = self._session.do(add_note, content=content, tags=tags, **options)
+        return written.note._replace(corrects=written.corrects.key if written.corrects else "")
 
     def search(self, query: str = "", tags: Sequence[str] = (), **options: Any) -> NoteMatches:
         return self._session.do(search_notes, query=query, tags=tags, **options)

@@ -21,7 +21,7 @@ from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import DEFAULTS, EVERY
 from limpet.catalogue.table import OPERATIONS, SMALL, find, for_agent, guidance, listed_name
 from limpet.catalogue.table import profile as operations_of
-from limpet.errors import BadInput, LimpetError, NotFound, quoted
+from limpet.errors import BadInput, LimpetError, NotFound, quoted, unknown_argument
 from limpet.memory import handoff
 from limpet.protocol.jsonrpc import (
     INTERNAL_ERROR,
@@ -72,6 +72,12 @@ _BY = "agent/mcp"  # who changed something, in the history
 _META_ARGUMENTS = {"limpet/idempotencyKey": "idempotency_key", "limpet/expectedVersion": "expected_version"}
 
 _NOTEPAD_OF = "limpet://notepad/"
+_NOTES_OF = "limpet://notes/"
+_TEMPLATES = (
+    (_NOTEPAD_OF + "{session_id}", "session notepad", "Notepad of a session", "text/markdown", "Of the session named."),
+    (_NOTES_OF + "{tag}", "tagged notes", "Notes with a tag", "application/json", "Open notes of all sessions."),
+)
+_COMPLETIONS_MOST = 100  # values, of the protocol
 _MARKDOWN = "text/markdown"
 _JSON = "application/json"
 _RESOURCES = (
@@ -249,7 +255,7 @@ class Surface:
         client.revision = version if version in HANDSHAKE else HANDSHAKE[-1]
         return {
             "protocolVersion": client.revision,
-            "capabilities": _capabilities(),
+            "capabilities": _capabilities(client.revision),
             "serverInfo": _server_info(client.revision),
             "instructions": self._instructions(params, client),
         }
@@ -347,7 +353,7 @@ class Surface:
             masking = Masking()
             value = self._hold.run(operation, arguments, self._session_of(params, client), self._by, masking)
         except LimpetError as problem:
-            return refused_call(problem, offered)
+            return refused_call(self._in_listed_words(operation, arguments, problem, params, client), offered)
         client.greeted.add(session)
         self._remember_shown(client, session, first.handoffs if first else (), value)
         context = "\n\n".join(filter(None, (first.text if first else "", client.remark)))
@@ -359,6 +365,18 @@ class Surface:
             # Some clients show the model this alone, so it has the context too.
             answer["structuredContent"] = {**reply, **({"context": context} if context else {})}
         return answer
+
+    def _in_listed_words(
+        self, operation: Operation, arguments: Json, problem: LimpetError, params: Json, client: ClientState
+    ) -> LimpetError:
+        """A refusal of an argument that names those which the list of tools shows, not all that are accepted."""
+        if problem.code != "unknown_argument":
+            return problem
+        accepted = {param.name for param in operation.all_params()}
+        unknown = next((name for name in arguments if name not in accepted), "")
+        session = client.lists_session or not self._knows_session(params, client)
+        listed = operation.input_schema(small=self._profile in SMALL, session=session)["properties"]
+        return unknown_argument(operation.name, unknown, list(listed))
 
     def _check_session(self, operation: Operation, name: str, params: Json, client: ClientState) -> None:
         """A client works in its own session and those that began in it. One that has none names one that exists."""
@@ -409,9 +427,7 @@ class Surface:
 
     def _list_templates(self, params: Json, _client: ClientState, revision: str) -> Json:
         _refuse_cursor(params)
-        uri = _NOTEPAD_OF + "{session_id}"
-        row = (uri, "session notepad", "Notepad of a session", _MARKDOWN, "The notepad of the session named.")
-        return {"resourceTemplates": [_resource(*row, "uriTemplate", revision)]}
+        return {"resourceTemplates": [_resource(*row, "uriTemplate", revision) for row in _TEMPLATES]}
 
     def _read_resource(self, params: Json, client: ClientState, revision: str) -> Json:
         uri = params.get("uri")
@@ -436,10 +452,14 @@ class Surface:
             return _MARKDOWN, self._handoff()
         if uri == "limpet://notepad":
             return _MARKDOWN, self._notepad(session)
-        if uri.startswith(_NOTEPAD_OF) and len(uri) > len(_NOTEPAD_OF):
-            from urllib.parse import unquote  # here, because few clients ever read a template
+        for start in (_NOTEPAD_OF, _NOTES_OF):
+            if uri.startswith(start) and len(uri) > len(start):
+                from urllib.parse import unquote  # here, because few clients ever read a template
 
-            return _MARKDOWN, self._notepad(unquote(uri[len(_NOTEPAD_OF) :]))
+                name = unquote(uri[len(start) :])
+                if start == _NOTEPAD_OF:
+                    return _MARKDOWN, self._notepad(name)
+                return _JSON, dumps(self._hold.call("search_notes", {"tags": [name]}, session=session, by=self._by))
         return None
 
     def _handoff(self) -> str:
@@ -451,6 +471,32 @@ class Surface:
 
     def _notepad(self, session: str | None) -> str:
         return str(self._hold.call("read_notepad", {}, session=session, by=self._by)["content"])
+
+    # --- completion ---------------------------------------------------------------------------
+
+    def _complete(self, params: Json, client: ClientState, _revision: str) -> Json:
+        """The sessions and tags that begin with what a person has typed; for anything else, none."""
+        ref, argument = params.get("ref"), params.get("argument")
+        if not isinstance(ref, dict) or not isinstance(argument, dict):
+            raise RpcError(INVALID_PARAMS, "completion/complete needs ref and argument, two objects.")
+        name, typed = argument.get("name"), argument.get("value")
+        if not isinstance(name, str) or not isinstance(typed, str):
+            raise RpcError(INVALID_PARAMS, "argument of completion/complete has name and value, two strings.")
+        arguments = _completed_by(ref)
+        if arguments is None:
+            raise RpcError(INVALID_PARAMS, "There is nothing to complete: ref names no prompt and no template here.")
+        try:
+            values = self._values(name, self._session_of(params, client)) if name in arguments else []
+        except LimpetError as problem:
+            raise _refusal(problem) from None
+        fitting = [value for value in values if value.casefold().startswith(typed.casefold())]
+        first = fitting[:_COMPLETIONS_MOST]
+        return {"completion": {"values": first, "total": len(fitting), "hasMore": len(first) < len(fitting)}}
+
+    def _values(self, name: str, session: str | None) -> list[str]:
+        if name == "tag":
+            return [row["tag"] for row in self._hold.call("list_tags", {}, session=session, by=self._by)["tags"]]
+        return [row["id"] for row in self._hold.call("list_sessions", {}, by=self._by)["sessions"]]
 
     # --- prompts ------------------------------------------------------------------------------
 
@@ -523,8 +569,19 @@ def finished(method: str, reply: Json, revision: str) -> Json:
     return result
 
 
-def _capabilities() -> Json:
-    return {"tools": {}, "resources": {}, "prompts": {}}
+def _capabilities(revision: str = MODERN[-1]) -> Json:
+    completions: Json = {"completions": {}} if revision >= "2025-03-26" else {}
+    return {"tools": {}, "resources": {}, "prompts": {}, **completions}
+
+
+def _completed_by(ref: Json) -> tuple[str, ...] | None:
+    """The arguments of what a reference names; None if there is no such prompt or template."""
+    if ref.get("type") == "ref/prompt":
+        return _PROMPTS.get(str(ref.get("name")))
+    uri = ref.get("uri")
+    if ref.get("type") != "ref/resource" or not any(row[0] == uri for row in _TEMPLATES):
+        return None
+    return (str(uri).rpartition("{")[2].rstrip("}"),)
 
 
 def _server_info(revision: str) -> Json:
@@ -571,6 +628,7 @@ _SHARED_METHODS = {
     "resources/read": "_read_resource",
     "prompts/list": "_list_prompts",
     "prompts/get": "_get_prompt",
+    "completion/complete": "_complete",
 }
 _HANDSHAKE_METHODS = {"initialize": "_initialize", "ping": "_ping", **_SHARED_METHODS}
 _MODERN_METHODS = {"server/discover": "_discover", **_SHARED_METHODS}

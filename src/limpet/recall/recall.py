@@ -289,7 +289,9 @@ def newest_first(matches: list[Match], query: Question) -> list[Match]:
         for at, match in enumerate(matches[:FACTS_ORDERED])
         if match.document.kind in (NOTE, MEMORY) and not says.get(match.document.doc)  # a turn corrects no other turn
     ]
-    texts = [(matches[at].text, matches[at].document.updated_at) for at in facts]
+    documents = [matches[at].document for at in facts]
+    times = [corrections.weighty_since(document.origin, document.updated_at) for document in documents]
+    texts = [(matches[at].text, time) for at, time in zip(facts, times, strict=True)]
     order = corrections.in_order(texts, " ".join(query.words))
     ordered = list(matches)
     for at, number in zip(facts, order, strict=True):  # the scores stay in order
@@ -423,13 +425,13 @@ def _outputs(ctx: Context, query: Question, which: Filter) -> list[Match]:
         top = best.setdefault(document.key, match)
         # The first piece is also found by the words of the preview, which shows what matters of the others. What is
         # shown is the piece that has them.
-        if top is not match and top.document.start == 0 and _held(match) > _held(top):
+        if top is not match and top.document.start == 0 and _words_in_text(match) > _words_in_text(top):
             as_good = lower._replace(score=top.scored.score, fits=top.scored.fits)
             best[document.key] = match._replace(scored=as_good, words=top.words)
     return list(best.values())
 
 
-def _held(match: Match) -> int:
+def _words_in_text(match: Match) -> int:
     """How many of the words of a match its text itself holds."""
     return len(set(analyse.terms([*match.words])).intersection(analyse.terms(analyse.index_words(match.text))))
 
@@ -517,7 +519,7 @@ def _hit(group: list[Match], best: float, words: int) -> Hit:
         document.key,
         cut.text,
         document.line + cut.line - 1,
-        cut.whole and document.kind != OUTPUT,
+        cut.complete and document.kind != OUTPUT,
         round(group[0].scored.score / best, 2) if best else 0.0,
         tuple(why),
         document.session,
@@ -667,7 +669,7 @@ BEFORE_WORDS = 6  # before the first matching word
 class Snippet(NamedTuple):
     text: str
     line: int  # of its beginning, from 1
-    whole: bool
+    complete: bool
     plain: str  # without marks around the words sought
 
 

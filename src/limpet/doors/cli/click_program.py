@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import BashComplete, FishComplete, ZshComplete
+from click.shell_completion import BashComplete, CompletionItem, FishComplete, ZshComplete
 
 from limpet import __version__
+from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Operation
 from limpet.catalogue.table import COMMANDS
 from limpet.doors.cli import commands, render
 from limpet.doors.cli.commands import Misuse, Parameter, as_number, function, is_option, shared
 from limpet.doors.cli.plain import filled
 from limpet.doors.cli.run import Invocation
+
+if TYPE_CHECKING:
+    from limpet.doors.cli import completion as completion_values
+else:  # it loads what it completes from, which help does not need
+    completion_values = LateModule("doors.cli.completion")
 
 MARK = "\0"  # no argument of a process can hold it
 INTERRUPTED = 130
@@ -110,6 +116,23 @@ def _run_alone(group: ClickGroup, default: str) -> None:
     group.callback = alone
 
 
+# What people type, and the command that does it: at the top, and among the words after a group.
+MEANT = {
+    **dict.fromkeys(("add", "remember", "new"), "note add"),
+    **dict.fromkeys(("search", "find", "ask", "query"), "recall"),
+    **dict.fromkeys(("list", "ls", "notes"), "note list"),
+    **dict.fromkeys(("get", "show", "cat"), "memory show"),
+    **dict.fromkeys(("delete", "remove", "rm"), "note delete"),
+}
+SAME_MEANING = (
+    ("show", "read", "get", "cat", "view", "print"),
+    ("write", "add", "set", "put", "save", "new", "create"),
+    ("list", "ls", "all", "keys"),
+    ("delete", "remove", "rm", "forget"),
+    ("search", "find", "query"),
+)
+
+
 class ClickCommand(click.Command):
     """A declared command. Its help is that of its operation, then its own, then the example."""
 
@@ -118,12 +141,12 @@ class ClickCommand(click.Command):
         example = "\n".join(f"  {line}" for line in row.example.split("\n"))
         about = " ".join(part for part in (description, row.help) if part)
         self.row = row
-        self.shared = tuple(_remembered(param) for param in shared(row))
+        self.shared = tuple(_remembered(param, _completer(row, param)) for param in shared(row))
         super().__init__(
             name,
             help=f"{about}\n\n\b\nExample:\n{example}",
             short_help=f"{(description or row.help).partition('. ')[0].rstrip('.')}.",
-            params=[*map(_parameter, row.params), *self.shared],
+            params=[*(_parameter(param, _completer(row, param)) for param in row.params), *self.shared],
             callback=_callback(row),
         )
 
@@ -146,7 +169,22 @@ class ClickGroup(click.Group):
 
     def __init__(self, name: str, **settings: Any) -> None:
         super().__init__(name, **settings)
-        self.shared = tuple(_remembered(param) for param in shared())
+        whole = commands.Command("limpet", "")
+        self.shared = tuple(_remembered(param, _completer(whole, param)) for param in shared())
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the words name. For a word of the same meaning, the mistake names the command."""
+        if args and args[0] not in self.commands and (meant := self._meant(ctx, args[0])):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{meant}'?")
+        return super().resolve_command(ctx, args)
+
+    def _meant(self, ctx: click.Context, word: str) -> str:
+        if ctx.parent is None:
+            return MEANT.get(word, "")
+        same = next((words for words in SAME_MEANING if word in words), ())
+        return next((f"{self.name} {verb}" for verb in same if verb in self.commands), "")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_options(self, ctx, formatter, self.shared)
@@ -194,7 +232,19 @@ class _Number(click.ParamType[Any]):
 _NUMBER = _Number()
 
 
-def _parameter(param: Parameter) -> click.Parameter:
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+OWN_COMPLETION = (commands.PATH, commands.FILE, commands.FOLDER, commands.CHOICE)  # click and the shell do it
+
+
+def _completer(row: commands.Command, param: Parameter) -> Completer | None:
+    if param.kind in OWN_COMPLETION:
+        return None
+    return lambda ctx, option, incomplete: completion_values.complete(
+        row, param.name, ctx.find_object(Invocation), incomplete
+    )
+
+
+def _parameter(param: Parameter, complete: Completer | None) -> click.Parameter:
     if param.kind == commands.CONFIRM:
         confirmed = click.confirmation_option(param.flags, prompt=param.help)(lambda: None)
         return confirmed.__click_params__[0]  # type: ignore[attr-defined,no-any-return]
@@ -207,6 +257,7 @@ def _parameter(param: Parameter) -> click.Parameter:
             nargs=nargs,
             required=param.required,
             metavar=param.metavar or None,
+            shell_complete=complete,
             **default,
         )
     names = [param.flags, param.name]
@@ -223,6 +274,7 @@ def _parameter(param: Parameter) -> click.Parameter:
         metavar=param.metavar or None,
         help=param.help,
         required=param.required,
+        shell_complete=complete,
         **default,
     )
 
@@ -240,7 +292,7 @@ def _type(param: Parameter) -> click.ParamType[Any] | None:
     return types[param.kind]() if param.kind in types else None
 
 
-def _remembered(param: Parameter) -> click.Option:
+def _remembered(param: Parameter, complete: Completer | None) -> click.Option:
     """An option every command takes; its value goes to the invocation."""
 
     def remember(ctx: click.Context, option: click.Parameter, value: Any) -> None:
@@ -255,6 +307,7 @@ def _remembered(param: Parameter) -> click.Option:
         metavar=param.metavar or None,
         expose_value=False,
         callback=remember,
+        shell_complete=complete,
         help=param.help,
     )
 

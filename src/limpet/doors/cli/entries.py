@@ -13,7 +13,7 @@ from limpet.memory.notes import note_json
 from limpet.model import as_handoff, as_note, iso
 from limpet.upkeep import paging
 from limpet.window.messages import Message, Text
-from limpet.window.transcript import message_of, position_of
+from limpet.window.transcript import message_of
 
 Json = dict[str, Any]
 MESSAGES_SHOWN = 20
@@ -88,7 +88,7 @@ def messages(cli: Invocation, first: Any, last: Any) -> None:
     most = last or MESSAGES_SHOWN
     start = first or max(1, count - most + 1)
     entries = paging.messages(ctx, start, min(count, start + most - 1))
-    rows = [(position_of(entry.key) + 1, entry.created_at, message_of(entry)) for entry in entries]
+    rows = [(position, entry.created_at, message_of(entry)) for position, entry in entries]
     reply = {
         "session": session,
         "count": count,

@@ -18,6 +18,8 @@ from limpet.home import trust as trusting
 from limpet.home.folders import ID_FILE, STORE, Home, ProjectFolder, Record, write_private
 from limpet.home.load import OWN, current_place, named_project, nearest, option_text, project_names, read_person
 from limpet.home.place import FOLDER, GIT, locate, read_small
+from limpet.memory.shared_files import NAME as MEMORY_FILES
+from limpet.memory.shared_files import SharedFile, SharedFolder
 
 Json = dict[str, Any]
 SHORT = 8  # characters of an id that people see
@@ -194,26 +196,34 @@ def trust(cli: Invocation, show: bool, yes: bool) -> None:
         return
     place = current_place()
     brought = trusting.read(place.root)
-    trusted = trusting.trusted_digest(home, place) == brought.digest != ""
-    rows = list(_rows(brought))
+    shared = SharedFolder(place.root, home, place.key)
+    files = [file for file in shared.read() if not file.problem]
+    unseen = [file for file in files if not shared.trusts(file.digest)]
+    settled = trusting.trusted_digest(home, place) == brought.digest or not brought.digest
+    trusted = settled and not unseen and bool(brought.digest or files)
+    rows = [*_rows(brought), *(("memory", file.name, "after trust") for file in files)]
     if brought.problem and not show:
         raise errors.not_trustable(os.path.join(place.root, trusting.FOLDER), brought.problem)
     if rows and not show and not trusted:
-        _ask(cli, yes, place.root, rows, brought)
-        trusting.trust(home, place, brought.digest)
+        _ask(cli, yes, place.root, rows, brought, unseen)
+        if brought.digest:
+            trusting.trust(home, place, brought.digest)
+        for file in unseen:
+            shared.trust(file.digest)  # exactly what was shown
         trusted = True
     reply_rows = [dict(zip(("key", "value", "counts"), row, strict=True)) for row in rows]
     answer = {"root": place.root, "trusted": trusted, "problem": brought.problem, "settings": reply_rows}
     answer["files"] = [file._asdict() for file in brought.files]
+    answer["memory"] = [_memory_row(shared, file) for file in shared.read()]
 
     def draw(screen: Screen) -> None:
         if brought.problem:
             screen.line(f"Not read: {brought.problem}.")
         if not rows:
-            screen.line(f"{place.root} brings no settings and no skills.")
+            screen.line(f"{place.root} brings no settings, no skills and no memory.")
             return
         screen.table(("key", "value", "counts"), rows)
-        for heading, text in _texts(brought) if show else ():
+        for heading, text in (*_texts(brought), *_memory_texts(files)) if show else ():
             screen.line(heading, "bold")
             screen.block(text)
         if not brought.problem:
@@ -230,7 +240,7 @@ def untrust(cli: Invocation) -> None:
         cli.answer({"untrusted": options}, lambda screen: screen.line("Clients may not name it any more."))
         return
     place = current_place()
-    was = trusting.untrust(home, place)
+    was = trusting.untrust(home, place) | SharedFolder(place.root, home, place.key).untrust()
     word = "is not trusted any more" if was else "was not trusted"
     cli.answer({"root": place.root, "untrusted": was}, lambda screen: screen.line(f"{place.root} {word}."))
 
@@ -259,7 +269,23 @@ def _texts(brought: trusting.Repository) -> Iterator[tuple[str, str]]:
         yield f"… {len(rest)} more files in {folder}, {sum(file.characters for file in rest):,} characters", ""
 
 
-def _ask(cli: Invocation, yes: bool, root: str, rows: list[tuple[str, str, str]], brought: trusting.Repository) -> None:
+def _memory_row(shared: SharedFolder, file: SharedFile) -> Json:
+    return {"file": file.name, "key": file.key, "trusted": shared.trusts(file.digest), "problem": file.problem}
+
+
+def _memory_texts(files: list[SharedFile]) -> Iterator[tuple[str, str]]:
+    for file in files:
+        yield f"--- {trusting.FOLDER}/{MEMORY_FILES}/{file.name}", file.content.decode("utf-8", "replace")
+
+
+def _ask(
+    cli: Invocation,
+    yes: bool,
+    root: str,
+    rows: list[tuple[str, str, str]],
+    brought: trusting.Repository,
+    unseen: list[SharedFile],
+) -> None:
     """A person decides this: an agent that runs commands must not be talked into it by the repository."""
     if yes:
         return
@@ -267,7 +293,7 @@ def _ask(cli: Invocation, yes: bool, root: str, rows: list[tuple[str, str, str]]
         raise errors.needs_a_person(f"trust in {root}", "limpet trust --show")
     for key, value, counts in rows:
         cli.notice(f"{key} = {value} ({counts})")
-    for heading, text in _texts(brought):
+    for heading, text in (*_texts(brought), *_memory_texts(unseen)):
         for line in (heading, *text.splitlines()):
             cli.notice(line)
     cli.notice(f"Let all of this count in {root}? Type yes:")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -213,10 +214,17 @@ def name_session(hook: Hook) -> Outcome:
 
 
 def keep(hook: Hook) -> Outcome:
-    """Keep a big result: the model gets a preview and a reference in its place."""
+    """Keep a big result: the model gets a preview and a reference in its place.
+
+    A client can run the hooks without the server, so the text also says how a shell reads it.
+    """
     event = hook.event
     kept = outputs.keep_output(opened(hook), event.tool or "tool", event.result or "", event.arguments)
-    return Outcome() if kept.output is None else Outcome(HookAnswer(output=kept.text))
+    if kept.output is None:
+        return Outcome()
+    start = "limpet" if os.path.basename(sys.argv[0]) == "limpet" else f"{sys.executable} -m limpet"
+    command = f"{start} {triage.READING} {kept.output.id}"
+    return Outcome(HookAnswer(output=f"{kept.text}\nWithout that tool: `{command}`."))
 
 
 def keep_for_subagent(hook: Hook) -> Outcome:

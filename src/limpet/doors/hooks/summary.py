@@ -66,8 +66,10 @@ def draft(ctx: Context, talk: Summary, work: OpenWork | None = None) -> tuple[st
     """A handoff for a session that wrote none, empty if it did no work, and its provenance."""
     pad = notepad.read_notepad(ctx)
     # A session that answered without a tool uses a handoff up too. What it left undone must not be lost with it.
-    carried = [] if talk.calls else handoff.taken_up(ctx)
-    if not (pad.content.strip() or talk.calls or carried):
+    # Some agents name no transcript: then its notepad shows that it called tools.
+    worked = bool(talk.calls or pad.content.strip())
+    carried = [] if worked else handoff.taken_up(ctx)
+    if not (worked or carried):
         return "", talk.source
     items = facts.merge([facts.gather([user(pad.content)])]).get(facts.OPEN, [])
     parts = [handoff.DRAFT]

@@ -40,6 +40,7 @@ OWN_TOOLS = (
     *("*limpet*", "*_notepad", "*recall", "*search_notes", "*list_notes", "*search_memory", "*read_output"),
     *("*list_outputs", "*scratchpad_*"),
 )
+READING = "output read"  # of the command that prints a stored result, which is not kept again
 OWN_PREFIX = "limpet_"  # of Limpet's tools, in agents that do not name the session
 
 
@@ -173,6 +174,8 @@ def _replaceable(event: HookEvent, settings: Settings) -> bool:
     if any(matches(name, pattern) for pattern in settings.bounds.hooks.off_tools):
         return False
     if event.result is not None and event.result.startswith(OUTPUT_MARK):
+        return False
+    if f"limpet {READING} " in event.arguments:
         return False
     plain_name = name.rpartition(":")[2].lower()
     if any(matches(plain_name, pattern) for pattern in (*UNTOUCHED_TOOLS, *OWN_TOOLS)):

@@ -71,6 +71,7 @@ METHODS: Mapping[str, Level] = {
     "resources/read": READ,
     "prompts/list": READ,
     "prompts/get": READ,
+    "completion/complete": READ,
 }
 
 

@@ -38,6 +38,7 @@ HEX = f"[0-9a-f]{{{limits.OUTPUT_NAME_MIN_CHARS},64}}"  # compiled at first use:
 BATCH = 50  # outputs whose citations are looked up together
 TOMBSTONE_BATCH = 200  # tombstones read at a time
 
+INDEX_BATCH_BYTES = 256 << 10  # of outputs that are indexed in one transaction: other writers wait some 30 ms
 # The statements of this module are built from constants; every value is a parameter.
 ONE = f"{IN_PROJECT} AND id = ?"
 SELECT = f"SELECT {FIELDS} FROM outputs WHERE {IN_PROJECT}"  # noqa: S608
@@ -346,32 +347,37 @@ class SqlOutputs(ABC, Generic[S]):
     def index(self, scope: Scope, most: int) -> int:
         waiting = self._transactions.rows(scope.tenant, WAITING, scope)
         done = 0
-        for id, size in waiting:
-            if most <= 0:
-                break
-            self._index_pieces(scope, id)
-            most -= size
-            done += 1
+        while done < len(waiting) and most > 0:
+            batch: list[str] = []
+            room = min(most, INDEX_BATCH_BYTES)
+            while done < len(waiting) and room > 0:
+                id, size = waiting[done]
+                batch.append(id)
+                room, most, done = room - size, most - size, done + 1
+            self._index_all(scope, batch)
         return len(waiting) - done
 
-    def _index_pieces(self, scope: Scope, id: str) -> None:
-        cut: list[Piece] = []
+    def _index_all(self, scope: Scope, ids: Sequence[str]) -> None:
+        """Index outputs in one transaction without a sync of its own: what a power cut takes is indexed again."""
+        cut = {id: some for id in ids if (some := self._cut(scope, id))}
+
+        def work(sql: S) -> None:
+            for id, some in cut.items():
+                if sql.rows(f"{WAITING_HEAD} AND o.id = ?", (*scope, id)):  # neither deleted nor indexed since
+                    for piece in some:
+                        self._add_piece(sql, scope, id, piece)
+
+        if cut:
+            self._transactions.write_soon(scope, work, alone=True, patient=False)
+
+    def _cut(self, scope: Scope, id: str) -> Sequence[Piece]:
         try:
             output = self._transactions.snapshot(scope.tenant, lambda sql: self._stored(sql, scope, id)).output
-            cut = pieces(output, lambda start, stop: self.read_bytes(scope, id, start, stop))
+            return pieces(output, lambda start, stop: self.read_bytes(scope, id, start, stop))
         except errors.NotFound:
-            return  # deleted in the meantime
+            return []  # deleted in the meantime
         except errors.StoreDamaged:
-            cut = [Piece(0, 0, 1, "", [])]  # a read reports the damage; an empty piece keeps this from trying again
-
-        def work(sql: S) -> tuple[None, Proof]:
-            if not sql.rows(f"{WAITING_HEAD} AND o.id = ?", (*scope, id)):
-                return None, None  # deleted, or indexed by another process
-            for piece in cut:
-                self._add_piece(sql, scope, id, piece)
-            return None, (f"SELECT 1 FROM output_pieces WHERE {ONE} AND start = ?", (*scope, id, cut[-1].start))  # noqa: S608
-
-        self._transactions.write(scope, work, patient=False)
+            return [Piece(0, 0, 1, "", [])]  # a read reports the damage; an empty piece keeps this from trying again
 
     # --- export and import --------------------------------------------------------------------------------------------
 

@@ -56,8 +56,11 @@ CONFIGURATION = (
         (optional("folder", FOLDER),), run=f"{SETUP}:init"),
     Command("install", "limpet install claude-code\nlimpet install codex --user --dry-run\nlimpet install generic",
         "Put Limpet into a coding agent's configuration: its MCP server and its hooks. Everything else in the files "
-        "stays as it is, and `limpet uninstall` gives them back as they were. Without a client, it lists them.",
-        (optional("client"), SCOPE, DRY_RUN,
+        "stays as it is, and `limpet uninstall` gives them back as they were. Without a client, it finds those that "
+        "are on this machine and asks.",
+        (optional("client"), SCOPE,
+            flag("--shared", "In the files that a team shares, where the agent also has files of one machine."),
+            DRY_RUN,
             flag("--guidance", "Also tell agents how to use it: AGENTS.md, CLAUDE.md or GEMINI.md."),
             flag("--skill", "Also put a skill (SKILL.md) where the agent looks for skills.")), run=f"{SETUP}:install"),
     Command("uninstall", "limpet uninstall claude-code",
