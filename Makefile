@@ -72,7 +72,7 @@ life: $(STAMP) ## All stories of people and agents, through real doors
 
 test-database: $(STAMP) ## The contract of the stores on a database that is emptied; DATABASE=postgresql://… of a superuser
 	@test -n "$(DATABASE)" || { echo "Name a database that may be emptied: make test-database DATABASE=postgresql://…" >&2; exit 2; }
-	$(PY) -m pytest --database "$(DATABASE)" --timeout 600 tests/contract -k "postgres or both"
+	$(PY) -m pytest --database "$(DATABASE)" --timeout 600 tests/contract -k "postgres or both or citus"
 
 test-citus: ## The same on a Citus cluster, where the store is distributed; CITUS=postgresql://… on its coordinator
 	@$(MAKE) --no-print-directory test-database DATABASE="$(CITUS)"

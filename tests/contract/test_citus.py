@@ -22,7 +22,7 @@ from limpet.wiring import choose_store
 TENANTS = [f"tenant {number}" for number in range(24)]
 WHERE = (
     "SELECT nodeport FROM citus_shards s WHERE s.table_name = ?::regclass "
-    "AND s.shardid = get_shard_id_for_distribution_column(?::regclass, ?)"
+    "AND s.shardid = get_shard_id_for_distribution_column(?::regclass, ?::text)"
 )
 
 
@@ -84,7 +84,7 @@ def test_a_row_of_another_tenant_is_refused_by_the_servers(spread: Store, cluste
         f"{cluster}{'&' if '?' in cluster else '?'}options=-ccitus.propagate_set_commands%3Dlocal"
     ) as con:
         con.execute("SET LOCAL limpet.tenant = '=mine'")
-        assert con.execute("SELECT tenant FROM entries").fetchall() == [("mine",)]
+        assert con.execute("SELECT DISTINCT tenant FROM entries").fetchall() == [("mine",)]
         assert con.execute("DELETE FROM entries WHERE tenant = 'theirs'").rowcount == 0
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             con.execute("INSERT INTO projects VALUES ('theirs', 'q', 0, 0)")
