@@ -74,6 +74,13 @@ def written(place: Place, tool: str) -> str:
         (folder / "plain.md").write_text("No front matter: Ada prefers short names.\n")
         (folder / "picture.png").write_bytes(b"\x89PNG")
         return str(folder)
+    if tool in RULES:
+        (folder / "odd.bin").write_bytes(b"\xff\xfe\x00")
+        for path in KEYS[tool]:
+            file = folder / path.removeprefix(f"{tool}/")
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(f"---\napplyTo: '*.py'\n---\nAda, who prefers short names, wrote {file.name}.\n")
+        return str(folder)
     (folder / "people").mkdir()
     (folder / "people" / "ada.md").write_text("Prefers short names.\r\n")
     (folder / "grammar.txt").write_text("Casts need two tokens.\n")
@@ -81,10 +88,17 @@ def written(place: Place, tool: str) -> str:
     return str(folder)
 
 
+RULES = ("claude-memory", "cursor-rules", "copilot-instructions")
 KEYS = {
     "server-memory": {"server-memory/Parser", "server-memory/Ada"},
     "mem0": {"mem0/9f1c", "mem0/77aa", "mem0/relation 240497996587"},
     "basic-memory": {"basic-memory/grammar/casts", "basic-memory/plain"},
+    "claude-memory": {"claude-memory/MEMORY.md", "claude-memory/people/ada.md"},
+    "cursor-rules": {"cursor-rules/style.mdc"},
+    "copilot-instructions": {
+        "copilot-instructions/copilot-instructions.md",
+        "copilot-instructions/i/x.instructions.md",
+    },
     "anthropic-memory": {"anthropic-memory/people/ada.md", "anthropic-memory/grammar.txt"},
 }
 

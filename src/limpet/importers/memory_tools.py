@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from limpet import errors, limits
 from limpet.clients.base import a_text
@@ -19,6 +19,9 @@ from limpet.record import NamedTuple
 
 SERVER_MEMORY = "server-memory"
 ANTHROPIC_MEMORY = "anthropic-memory"
+CLAUDE_MEMORY = "claude-memory"
+CURSOR_RULES = "cursor-rules"
+COPILOT = "copilot-instructions"
 MEM0 = "mem0"
 BASIC_MEMORY = "basic-memory"
 LINK = "it is a symbolic link, and these are not followed"
@@ -175,6 +178,28 @@ def _anthropic_memory(files: Iterable[SourceFile]) -> Iterator[Fact | Unread]:
         yield text if isinstance(text, Unread) else fact(ANTHROPIC_MEMORY, file.path, text)
 
 
+# --- what coding agents are told in Markdown files --------------------------------------------------------------------
+
+# The files that count in a folder, by tool. Their texts are taken whole: front matter says when they apply.
+RULE_FILES = {
+    CLAUDE_MEMORY: (".md",),  # what Claude Code writes down by itself, and CLAUDE.md
+    CURSOR_RULES: (".mdc", ".md"),
+    COPILOT: ("copilot-instructions.md", ".instructions.md"),
+}
+
+
+def _rules(tool: str) -> Callable[[Iterable[SourceFile]], Iterator[Fact | Unread]]:
+    def read_rules(files: Iterable[SourceFile]) -> Iterator[Fact | Unread]:
+        for file in files:
+            if file.path.lower().endswith(RULE_FILES[tool]):
+                text = _decoded(file)
+                yield text if isinstance(text, Unread) else fact(tool, file.path, text)
+            else:
+                yield Unread(file.path, f"only files that end with {' or '.join(RULE_FILES[tool])} are read")
+
+    return read_rules
+
+
 def _decoded(file: SourceFile) -> str | Unread:
     if isinstance(file.body, str):
         return Unread(file.path, file.body)
@@ -314,6 +339,7 @@ READERS: dict[str, Reader] = {
     for reader in (
         Reader(SERVER_MEMORY, False, _server_memory),
         Reader(ANTHROPIC_MEMORY, True, _anthropic_memory),
+        *(Reader(tool, True, _rules(tool)) for tool in RULE_FILES),
         Reader(MEM0, False, _mem0),
         Reader(BASIC_MEMORY, True, _basic_memory),
     )

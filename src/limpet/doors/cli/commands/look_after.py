@@ -63,7 +63,8 @@ COPIES = (
         "- reads standard input. All of it, or nothing. "
         "`import transcript` takes in a session that a coding agent kept: messages as messages, big results as "
         "outputs. It names a file, or an agent whose last session in this project is meant; doing it again adds only "
-        "what is new. `import server-memory FILE`, `anthropic-memory FOLDER`, `mem0 FILE` and `basic-memory FOLDER` "
+        "what is new. `import server-memory FILE`, `mem0 FILE`, and `anthropic-memory`, `basic-memory`, "
+        "`claude-memory`, `cursor-rules` and `copilot-instructions` with a FOLDER "
         "take what these tools keep into this project's memory; doing it twice adds nothing. `import store FILE` takes "
         "in what another store holds, such as one that came with a repository, as data with the origin `import`.",
         (argument("file", PATH), optional("source", PATH, metavar="[FILE|AGENT|FOLDER]"),
