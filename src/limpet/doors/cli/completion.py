@@ -1,6 +1,6 @@
 """What a shell completes values to: ids, keys, tags, sessions, clients and other words that exist here.
 
-Nothing is made and no error is shown: a shell asks while somebody types.
+Nothing is made and no error is shown: a shell asks while a person types.
 """
 
 from __future__ import annotations
