@@ -206,7 +206,7 @@ class Entries(Protocol):
 
     def containing(self, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
         """Entries whose folded text contains the folded needle, by position, then newest first; after them those that
-        only match the words, the shortest first. The text of an entry is its content; that of memory begins with its
+        match the words alone, the shortest first. The text of an entry is its content; that of memory begins with its
         key and a line end.
 
         Position orders the newest NOTES_COUNTED of them, and the total is exact up to so many: one more means all
