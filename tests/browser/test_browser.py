@@ -6,12 +6,17 @@ light and dark, wide and narrow, are left in build/dashboard.
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
@@ -34,7 +39,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SHOTS = ROOT / "build" / "dashboard"  # `make clean` takes it away
 SIZES = {"wide": (1360, 900), "narrow": (400, 860)}
 PAGES = {
+    "start": "/start",
     "overview": "/overview",
+    "sessions": "/sessions",
+    "settings": "/settings",
+    "note": "/notes?session=port-parser",
     "session": "/session?id=port-parser",
     "window": "/session?id=port-parser&kind=fold",
     "messages": "/messages?session=port-parser&first=1&last=40",
@@ -294,6 +303,110 @@ def test_a_look_at_every_page(window: Window) -> None:
     print(f"screenshots: {SHOTS}")
     assert not wrong, "\n".join(wrong[:20])
     window.unharmed("looks")
+
+
+AXE = "axe-core@4.11.0"
+BREACHES = """
+const done = arguments[0];
+axe.run().then(found => done(found.violations.filter(one => ['serious', 'critical'].includes(one.impact))
+  .map(one => `${one.id}: ${one.nodes.map(node => node.html.slice(0, 120)).slice(0, 3).join(' | ')}`)));
+"""
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe-core, which finds what people with a screen reader or a keyboard cannot use."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm, which brings axe-core, is not there: nothing was said about screen readers")
+    folder = tmp_path_factory.mktemp("axe")
+    command = [npm, "install", "--silent", "--no-fund", "--no-audit", "--ignore-scripts", AXE]
+    subprocess.run(command, cwd=folder, check=True, timeout=120)
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+def test_nothing_serious_stands_in_the_way_of_a_screen_reader(window: Window, axe: str) -> None:
+    breaches = []
+    for theme in ("light", "dark"):
+        media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+        window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        for name, path in PAGES.items():
+            window.go(path)
+            window.driver.execute_script(axe)
+            breaches += [f"{name} {theme}: {one}" for one in window.driver.execute_async_script(BREACHES)]
+    assert not breaches, "\n".join(breaches)
+
+
+def test_a_newcomer_gets_along(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    """Connects an agent, imports its sessions, reads one, corrects a fact, undoes that, exports."""
+    home, folder = tmp_path / "home", tmp_path / "work"
+    folder.mkdir()
+    kept = home / ".claude" / "projects" / str(folder).replace("/", "-")
+    kept.mkdir(parents=True)
+    said = ("Totals differ by a cent. Why?", "Every line is **rounded**. I round once.")
+    (kept / "7f0c1d2e-aaaa-4bbb-8ccc-000000000002.jsonl").write_text(
+        "".join(transcript(folder, said)), encoding="utf-8"
+    )
+    env = {"HOME": str(home), "LIMPET_HOME": str(home / "data")}
+    store = str(tmp_path / "limpet.db")
+    with served(store, folder, **env) as site:
+        driver.delete_all_cookies()
+        window = Window(driver, site.url)
+        window.go(site.dashboard)
+        window.at("/start")
+        commands = [one.text for one in window.all("code.command")]
+        install, take = (
+            next(one for one in commands if one.startswith(f"limpet {verb}")) for verb in ("install", "import")
+        )
+        for command in (f"{install} --dry-run", take):
+            arguments = [sys.executable, "-m", *command.split(), "--store", store, "--project", PROJECT]
+            done = subprocess.run(
+                arguments if "import" in command else arguments[:-4],
+                cwd=folder, env=os.environ | env, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+        window.go("/sessions")
+        window.one("main .item a").click()
+        window.at("/session?")
+        window.one("a.go").click()
+        window.at("/messages?")
+        window.until(lambda: "I round once." in window.text(), "what was said can be read")
+        assert window.one("main strong + a, .md strong") is not None
+        window.go("/memory")
+        window.one("#new-key").send_keys("rounding")
+        window.one("#new").send_keys("Every line is rounded.")
+        window.one("aside form button").click()
+        window.until(lambda: "Memory was saved." in window.text(), "it is remembered")
+        window.go("/remembered?key=rounding")
+        window.one("details.edit summary").click()
+        window.one("#content").clear()
+        window.one("#content").send_keys("Totals are rounded once.")
+        window.one("details.edit form button").click()
+        window.until(lambda: len(window.all(".life > li")) == 2, "its life has a correction")
+        window.one("form[action='/do/undo'] button").click()
+        window.until(lambda: "The change was undone." in window.text(), "it is undone")
+        assert window.one(".text-card").text == "Every line is rounded."
+        window.go("/settings")
+        link = window.one("a[download]").get_attribute("href")
+        assert link is not None
+        cookies = {cookie["name"]: cookie["value"] for cookie in driver.get_cookies()}
+        exported = httpx2.get(link, cookies=cookies, timeout=30)
+        assert "Every line is rounded." in exported.text
+        window.unharmed("journey")
+
+
+def transcript(folder: Path, said: tuple[str, str]) -> list[str]:
+    """A session as Claude Code keeps it."""
+    shared = {"sessionId": "7f0c1d2e-aaaa-4bbb-8ccc-000000000002", "cwd": str(folder), "version": "2.0.0"}
+    rows = []
+    for number, (role, text) in enumerate(zip(("user", "assistant"), said, strict=True)):
+        content = text if role == "user" else [{"type": "text", "text": text}]
+        message = {"role": role, "content": content}
+        at = f"2026-03-02T10:00:0{number}.000Z"
+        rows.append(
+            json.dumps({"type": role, "uuid": f"u{number}", "timestamp": at, "message": message, **shared}) + "\n"
+        )
+    return rows
 
 
 # How bright the page is behind everything, from 0 to 255.

@@ -124,7 +124,8 @@ class Dashboard:
         if refusal.status_code == 401:
             return frame.answer(sign_in_page(), 401, headers)
         names = [name for name in body.get("projects", ()) if name != ANY_PROJECT]
-        text = _projects(names, body["message"]) if names else _problem("Not here", body["message"])
+        words = "There is no page at this address." if body["error"] == "no_route" else body["message"]
+        text = _projects(names, words) if names else _problem("Not here", words)
         return frame.answer(text, refusal.status_code, headers)
 
     # --- looking ------------------------------------------------------------------------------------------------------

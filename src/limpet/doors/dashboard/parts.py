@@ -305,8 +305,13 @@ def validity(view: View, holds: Validity) -> Html:
         expiry = state("expired") if expired else el("span", f"until {day}", class_="dim")
     return html.many(
         state("replaced") if by else None,
-        el("a", f"by {clip(by.key, 40)}", href=leads(view, *by)) if by else None,
-        el("a", f"replaces {clip(holds.replaces.key, 40)}", href=leads(view, *holds.replaces), class_="dim")
+        el("a", f"by {clip(entry_title(view, *by), 50)}", href=leads(view, *by)) if by else None,
+        el(
+            "a",
+            f"replaces {clip(entry_title(view, *holds.replaces), 50)}",
+            href=leads(view, *holds.replaces),
+            class_="dim",
+        )
         if holds.replaces
         else None,
         expiry,

@@ -278,7 +278,13 @@ def tallied(query: Listing) -> Tallied | None:
 
 def still_listed(count: int, query: Listing, expired: Iterable[str]) -> int:
     """The tally of a listing without what has expired, of which these are the tags, as JSON."""
-    return count - sum(set(query.tags) <= {fold(tag) for tag in _tags(tags)} for tags in expired)
+    return count - sum(set(query.tags) <= folded_set(tags) for tags in expired)
+
+
+@lru_cache(2_000)
+def folded_set(tags: str) -> frozenset[str]:
+    """The folded tags of a row."""
+    return frozenset(map(fold, _tags(tags)))
 
 
 def open_tags(counted: Iterable[Row], expired: Iterable[str]) -> tuple[TagCount, ...]:

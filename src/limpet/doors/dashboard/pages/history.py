@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
+from limpet.doors.dashboard.markdown import plain
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.model import KINDS, Event, moment
 from limpet.store import EventQuery
@@ -83,7 +84,7 @@ def _row(view: View, event: Event) -> list[html.Child]:
 def _name(event: Event) -> str:
     """What was changed, by its first words; a key that people chose is said as it is."""
     entry = event.after or event.before
-    words = parts.line(entry.content, 70) if entry is not None else ""
+    words = parts.line(plain(entry.content), 70) if entry is not None else ""
     return words or parts.clip(event.key, 48)
 
 

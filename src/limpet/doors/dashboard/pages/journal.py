@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
+from limpet.doors.dashboard.markdown import markdown
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.errors import LimpetError
 
 FRESH = "fresh"
+WAYS = (("", "Read"), ("source", "Lines"))
 
 
 def journal(view: View) -> DrawnPage:
@@ -21,7 +23,12 @@ def journal(view: View) -> DrawnPage:
         return DrawnPage("Journal", html.many(title, parts.nothing(problem.message)), "/journal")
     marks: dict[int, list[str]] = {}
     side = el("aside", _findings(view, marks), _verdicts(view, marks), class_="side")
-    main = html.many(title, el("div", _text(recovered.text, marks), side, class_="with-side"))
+    is_source = view.param("as") == "source"
+    text = (
+        _text(recovered.text, marks) if is_source else el("div", markdown(recovered.text), class_="text-card journal")
+    )
+    body = el("div", parts.choices(view, "as", WAYS, "source" if is_source else ""), text)
+    main = html.many(title, el("div", body, side, class_="with-side"))
     return DrawnPage("Journal", main, "/journal")
 
 
@@ -35,6 +42,11 @@ def _text(text: str, marks: dict[int, list[str]]) -> Html:
     return el("pre", [row(at, line) for at, line in enumerate(text.split("\n"), 1)], class_="lines wrap", tabindex=0)
 
 
+def _line(view: View, number: int) -> Html:
+    """A line of the journal, where it is shown with its number."""
+    return el("a", f"line {number:,}", href=view.link("/journal", **{"as": "source"}) + f"#L{number}")
+
+
 def _findings(view: View, marks: dict[int, list[str]]) -> Html:
     if not view.may("lint_journal"):
         return parts.panel("Lint", parts.nothing("Checking the journal needs a token that may write."))
@@ -43,10 +55,7 @@ def _findings(view: View, marks: dict[int, list[str]]) -> Html:
         marks.setdefault(finding.line, []).append(finding.rule)
     if not findings:
         return parts.panel("Lint", el("p", parts.state("fresh"), " nothing is wrong", class_="dim"))
-    rows = [
-        el("li", el("a", f"line {finding.line:,}", href=f"#L{finding.line}"), f" {parts.line(finding.message, 160)}")
-        for finding in findings
-    ]
+    rows = [el("li", _line(view, finding.line), f" {parts.line(finding.message, 160)}") for finding in findings]
     return parts.panel("Lint", el("ul", rows, class_="rows"))
 
 
@@ -64,7 +73,7 @@ def _verdicts(view: View, marks: dict[int, list[str]]) -> Html:
             "li",
             parts.state(quote.verdict.state),
             " ",
-            el("a", f"line {quote.line:,}", href=f"#L{quote.line}"),
+            _line(view, quote.line),
             f" {parts.line(quote.what, 80)}",
             el("span", parts.line(f"{quote.before} {quote.verdict.detail}".strip(), 120), class_="row-text dim"),
         )

@@ -74,10 +74,10 @@ def _row(view: View, entry: Memory) -> Html:
         "li",
         el(
             "div",
+            el("a", el("strong", parts.clip(key, 90)), href=view.link("/remembered", key=key, **layer), data_open=True),
             parts.state("pinned") if entry.pinned else None,
             parts.badge(entry.layer) if entry.layer else None,
             parts.validity(view, entry.validity),
-            el("a", el("strong", parts.clip(key, 90)), href=view.link("/remembered", key=key, **layer), data_open=True),
             el("span", parts.when(_at(entry), view.now), class_="dim"),
             parts.button(view, "pin_memory", *pin, key=key, **layer),
             parts.button(view, "delete_memory", "delete_memory", "Delete", key=key, **layer),

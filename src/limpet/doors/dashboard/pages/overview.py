@@ -128,7 +128,8 @@ def _decisions(view: View) -> list[Alert]:
     bad = [quote for quote in checked if quote.verdict.state in ("drifted", "gone")]
     words = [f"The journal's {parts.line(quote.what, 50)} cites a place that is {quote.verdict.state}" for quote in bad]
     return [
-        Alert(word, view.link("/journal") + f"#L{quote.line}", "warn") for word, quote in zip(words, bad, strict=True)
+        Alert(word, view.link("/journal", **{"as": "source"}) + f"#L{quote.line}", "warn")
+        for word, quote in zip(words, bad, strict=True)
     ]
 
 
