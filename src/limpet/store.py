@@ -206,10 +206,10 @@ class Entries(Protocol):
 
     def containing(self, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
         """Entries whose folded text contains the folded needle, by position, then newest first; after them those that
-        only match the words, the shortest first. The text of an entry is its content; that of memory begins with its
+        match the words alone, the shortest first. The text of an entry is its content; that of memory begins with its
         key and a line end.
 
-        Position orders the newest NOTES_COUNTED of them, and the total is exact up to so many: one more stands for all
+        Position orders the newest NOTES_COUNTED of them, and the total is exact up to so many: one more means all
         further ones.
         """
 
@@ -366,7 +366,7 @@ class Outputs(Protocol):
         """Like `Entries.candidates`, among the pieces of indexed outputs. Ignores literals."""
 
     def last_deleted(self, scope: Scope) -> Tombstone | None:
-        """The tombstone of the output that somebody deleted last. Those that were pruned do not count."""
+        """The tombstone of the output that was deleted last. Those that were pruned do not count."""
 
     def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
         """The tombstone of a deleted output. None if the output exists, and if the id is unknown."""

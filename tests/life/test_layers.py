@@ -53,3 +53,27 @@ async def _team(computer: Computer) -> None:
     assert "Postgres 17" in computer.limpet("context", where=first)
     computer.limpet("untrust", where=first)
     assert "Postgres" not in computer.limpet("context", where=first)
+
+
+def test_over_http_a_program_proposes_and_decides_nothing(computer: Computer) -> None:
+    work = computer.repository("work")
+    with computer.served(work) as http:
+        path = "/api/v1/operations/"
+        body = {"key": "style", "content": "Answer in German", "layer": "person"}
+        answer = http.post(f"{path}write_memory", json=body).json()
+        assert answer["status"] == "proposed"
+        refusal = http.post(f"{path}accept_proposal", json={"id": answer["proposed"]})
+        assert refusal.status_code == 400
+        assert "person's decision" in refusal.text
+        page = http.get("/review", headers={"Accept": "text/html"}).text
+        assert "Answer in German" in page
+        assert "1 text" in page or "for person" in page
+        body = {"key": "database", "content": "We use Postgres 16", "layer": "team"}
+        assert http.post(f"{path}write_memory", json=body).status_code == 400, "a person begins with shared files"
+        computer.limpet("memory", "write", "release", "Tag, then push", "--layer", "team", where=work)
+        assert http.post(f"{path}write_memory", json=body).json()["layer"] == "team"
+        page = http.get("/memory", headers={"Accept": "text/html"}).text
+        assert "Tag, then push" in page
+        assert "We use Postgres 16" in page
+        assert http.post(f"{path}delete_memory", json={"key": "database", "layer": "team"}).json()["status"] == "ok"
+    assert sorted(file.name for file in (work / ".limpet/memory").iterdir()) == ["release.md"]

@@ -128,7 +128,7 @@ class Operation(NamedTuple):
     in_session: bool = True  # takes a session_id
     every_session: bool = False  # … which may be "*"
     only_reads: bool = False  # changes nothing, although it needs more than READ
-    mends: bool = False  # … or mends a file of the project before it reads: clients are not told that it reads
+    mends: bool = False  # … or repairs a file of the project before it reads: clients do not hear that it reads
     destructive: bool = False
     idempotent: bool = False
     with_window: bool = False  # references and folds in a window mention it

@@ -178,7 +178,7 @@ def _anthropic_memory(files: Iterable[SourceFile]) -> Iterator[Fact | Unread]:
         yield text if isinstance(text, Unread) else fact(ANTHROPIC_MEMORY, file.path, text)
 
 
-# --- what coding agents are told in Markdown files --------------------------------------------------------------------
+# --- what Markdown files say to coding agents --------------------------------------------------------------------
 
 # The files that count in a folder, by tool. Their texts are taken whole: front matter says when they apply.
 RULE_FILES = {

@@ -172,7 +172,7 @@ def _weights(sentence: str) -> dict[str, float]:
 
 
 def _plain_weights(words: Sequence[str]) -> dict[str, float]:
-    """The same for ASCII, where every word is one of the index and none stands for itself alone."""
+    """The same for ASCII, where every word is one of the index and none is a word by itself alone."""
     weights: dict[str, float] = {}
     last = len(words) - 1
     for number, word in enumerate(words):
@@ -253,7 +253,7 @@ def _one_corrected(correction: _Correction, older: str, shared_key: float) -> bo
 
 def _may_share(words: frozenset[str], terms: frozenset[str], shared_key: float) -> bool:
     """Whether a sentence with these words can have enough in common with one of a correction: most have not, and need
-    not be read. Long words are what both must share; a short one may be a name, of which few stand in a sentence."""
+    not be read. Long words are what both must share; a short one may be a name, of which few are in a sentence."""
     shared = len(words & terms) + shared_key
     return shared >= SHARED * len(words) or len(words) - shared <= LOST_MOST
 
@@ -376,7 +376,7 @@ def proposed(ctx: Context, kind: str, text: str, own: str | None = None) -> Entr
     listing = Listing((NOTE, MEMORY), limit=limits.CORRECTIONS_COMPARED, now=ctx.now)
     entries = {
         (entry.kind, entry.key): entry
-        for query in list(_wanted(correction))[: limits.CORRECTION_QUERIES]
+        for query in list(_lookups(correction))[: limits.CORRECTION_QUERIES]
         for entry in ctx.store.entries.matching(ctx.scope, listing, query)
     }
     corrected = [
@@ -391,7 +391,7 @@ def proposed(ctx: Context, kind: str, text: str, own: str | None = None) -> Entr
     return None if newest is None else EntryName(newest.kind, newest.key)
 
 
-def _wanted(correction: _Correction) -> Iterator[Words]:
+def _lookups(correction: _Correction) -> Iterator[Words]:
     """The words by which the store finds what may be corrected. Under a heading one word is enough. Beside a contrast
     one of the words there is the old value, and one of the others is its subject. A text with a word of change alone
     says what the older did, but for the new value."""

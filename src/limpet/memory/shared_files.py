@@ -292,7 +292,7 @@ def _left_out(name: str, problem: str) -> SharedFile:
 
 
 def _without_doubles(files: list[SharedFile]) -> list[SharedFile]:
-    """Of two files that say the same key, neither counts: which one is meant cannot be told."""
+    """Of two files that say the same key, neither counts: which one is meant is not known."""
     counts: dict[str, int] = {}
     for file in files:
         counts[file.key] = counts.get(file.key, 0) + (not file.problem)

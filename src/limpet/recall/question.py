@@ -177,7 +177,7 @@ class Question(NamedTuple):
         frozenset()
     )  # of the words, other spellings and neighbours written together; a text need not hold them
     text: str = ""  # as it was asked
-    asks_said: bool = False  # asks what somebody said before
+    asks_said: bool = False  # asks what a person said before
     spelt: Mapping[int, int] = {}  # of the joined, other spellings and endings, each with its word
 
 

@@ -212,7 +212,7 @@ def _last(ctx: Context) -> Event | None:
     """The newest change of the caller's that can be undone. Undos and what they undid are skipped.
 
     Folds are skipped too, because they are automatic and not what a caller means by the last change; so are handoffs
-    that a session has used since. What somebody else changed is theirs. A deleted output and, for a person, an import
+    that a session has used since. What others changed is theirs. A deleted output and, for a person, an import
     are not skipped, though they cannot be undone here: otherwise an older change would be undone in their place.
     """
     event = _last_of_caller(ctx)
@@ -223,7 +223,7 @@ def _last(ctx: Context) -> Event | None:
 
 
 def _nothing_left(ctx: Context) -> errors.NotFound:
-    """Why nothing was undone, with the newest change of somebody else if there is one."""
+    """Why nothing was undone, with the newest change of another if there is one."""
     for event in ctx.store.entries.events(ctx.scope, EventQuery()):
         if event.operation not in (*AUTOMATIC, "undo") and event.kind != FOLD and _caller(event.by) != _caller(ctx.by):
             return errors.nothing_of_yours(event.seq, event.operation, event.by)
@@ -231,7 +231,7 @@ def _nothing_left(ctx: Context) -> errors.NotFound:
 
 
 def _caller(by: str) -> tuple[str, str]:
-    """Who a change is of, whichever door it came through: agent/mcp/alice is the agent alice."""
+    """Who a change is of, through any door: agent/mcp/alice is the agent alice."""
     who, _, rest = by.partition("/")
     return who, rest.partition("/")[2]
 

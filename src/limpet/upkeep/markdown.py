@@ -95,12 +95,12 @@ def _conversation(session: str, entries: list[Entry]) -> str:
     for entry in sorted(entries, key=lambda entry: position_of(entry.key)):
         message = message_of(entry)
         parts.append(
-            f"## {position_of(entry.key) + 1} · {message.role} · {iso(entry.created_at)}\n\n{_said(message)}\n"
+            f"## {position_of(entry.key) + 1} · {message.role} · {iso(entry.created_at)}\n\n{_body(message)}\n"
         )
     return "\n".join(parts)
 
 
-def _said(message: Message) -> str:
+def _body(message: Message) -> str:
     texts = [message.text()] if message.text() else []
     texts += [f"Calls `{call.name}`:\n{_fenced(call.arguments)}" for call in message.calls()]
     for result in message.results():
@@ -129,7 +129,7 @@ def _head(about: dict[str, Any]) -> str:
 
 
 def _path(names: dict[str, str], folder: str, key: str, ending: str = "md") -> str:
-    """A path that every file system takes and that no other key has; the key itself stands in the file."""
+    """A path that every file system takes and that no other key has; the key itself is in the file."""
     name = _UNSAFE.sub("-", key).strip(".-")[:NAME_CHARS]
     path = f"{folder}/{name}.{ending}"
     if name != key or _RESERVED.match(name) or names.setdefault(path.lower(), key) != key:

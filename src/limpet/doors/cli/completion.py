@@ -1,6 +1,6 @@
 """What a shell completes values to: ids, keys, tags, sessions, clients and other words that exist here.
 
-Nothing is made and no error is shown: a shell asks while somebody types.
+Nothing is made and no error is shown: a shell asks while a person types.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ IN: dict[tuple[str, str], Callable[[Invocation], Pairs]] = {
 }
 
 
-def complete(row: Command, name: str, given: Invocation | None, incomplete: str) -> list[CompletionItem]:
+def complete(row: Command, name: str, parent: Invocation | None, incomplete: str) -> list[CompletionItem]:
     """The values of this parameter of the command that begin so."""
     read = IN.get((row.words.split()[0], name)) or ANYWHERE.get(name)
     cli = Invocation()
-    if given is not None:
-        cli.take({"store": given.store, "project": given.project})
+    if parent is not None:
+        cli.take({"store": parent.store, "project": parent.project})
     cli.command = Command("status", "")  # a look, which makes nothing
     with suppress(LimpetError, OSError), closing(cli):
         if read is not None and (name in STORELESS or render.exists(cli.settings.store)):

@@ -37,12 +37,12 @@ def of_project(cli: Invocation) -> Json:
     }
 
 
-def lines(seen: Json) -> list[str]:
-    counts = [brief.counted(count, *COUNTED[name][1:]) for name, count in seen["counts"].items()]
+def lines(glance: Json) -> list[str]:
+    counts = [brief.counted(count, *COUNTED[name][1:]) for name, count in glance["counts"].items()]
     texts = [f"Kept: {', '.join(counts)}."] if counts else []
-    texts += [f"Trust: {seen['trust']}"] if seen["trust"] else []
-    texts += [OFF] if seen["hooks"] == "off" else []
-    return [*texts, *(f"Hooks: {why}" for why in seen["trouble"])]
+    texts += [f"Trust: {glance['trust']}"] if glance["trust"] else []
+    texts += [OFF] if glance["hooks"] == "off" else []
+    return [*texts, *(f"Hooks: {why}" for why in glance["trouble"])]
 
 
 def _counts(cli: Invocation) -> Json:

@@ -394,7 +394,7 @@ def _history(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> N
 
 
 def show_change(screen: Screen, event: Json) -> None:
-    """A change as it was, for whoever thinks of undoing it."""
+    """A change as it was, for a person who thinks of undoing it."""
     of = f"{event['operation']} {event['kind']} {event['key']}"
     screen.line(f"change {event['seq']}, {render.when(event['at'])}: {of}")
     for mark, text in (("-", event["before"]), ("+", event["after"])):

@@ -2,8 +2,8 @@
 
 A maintained parser (markdown-it-py, CommonMark) reads the text; the elements are made here, by `el`, so a text has no
 way around the escaping. HTML in a text is shown as the text it is. A link or an image is shown with its address and
-leads nowhere: who wants to go there copies it. What the parser would take out of sight (definitions of links, entities)
-stays in sight, because people must see what a model reads.
+leads to no place: who wants to go there copies it. What the parser would take out of sight (definitions of links,
+entities) stays in sight, because people must see what a model reads.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def redone(text: str, hunks: Sequence[Hunk]) -> str | None:
 
 
 def _standing(text: str, hunk: Hunk) -> int | None:
-    """Where the new lines stand, behind the text that was before them, or else behind its last line."""
+    """Where the new lines are, behind the text that was before them, or else behind its last line."""
     line = hunk.before[hunk.before.rstrip("\n").rfind("\n") + 1 :]
     for context in (hunk.before, line):
         sought = context + hunk.new

@@ -89,11 +89,11 @@ class PostgresDatabase:
         self._opening = threading.Lock()
         self._pid = os.getpid()
         self._closed = False
-        self._distributed: bool | None = None  # looked up when somebody asks
+        self._distributed: bool | None = None  # looked up when asked for
         self._next_look = 0.0  # at the schema's version, of time.monotonic()
         con = self._connect()
         try:
-            # The process that the client is told of is not the one that answers: there is a pooler between.
+            # The process that the client knows is not the one that answers: there is a pooler between.
             self._pooled = con.execute("SELECT pg_backend_pid()").fetchall() != [(con.info.backend_pid,)]
             if prepare(con, self.place):
                 distribute.follow(con, self.place)

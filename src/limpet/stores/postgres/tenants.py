@@ -1,7 +1,7 @@
 """Tenants in PostgreSQL: row-level security, from the client's side.
 
 Every table shows a row to the tenant that `limpet.tenant` names (migration 0006), so a statement that forgets to filter
-by tenant finds and changes nothing of other tenants. Every transaction says it anew, a single read too: a pooler in
+by tenant finds and changes nothing of other tenants. Every transaction says it again, a single read too: a pooler in
 transaction mode gives the next transaction to another connection, and Citus hands `SET LOCAL` on to its workers, but
 neither `set_config` nor what was set before the transaction. It is a statement of its own, because Citus would hand on
 all of a message. The statements travel together (`together`), so it costs no round trip.

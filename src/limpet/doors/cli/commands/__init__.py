@@ -161,7 +161,7 @@ class Command:
         run: str = "",  # "module:function", called with the invocation and the values
         calls_for: str = "",
         fixed: Mapping[str, Any] = {},  # arguments of the operation that follow from the words
-        own_words: bool = False,  # `help` stands alone, without the description of the operation
+        own_words: bool = False,  # `help` is shown alone, without the description of the operation
         standalone: bool = False,  # the function takes the values without an invocation, and ends the process
     ) -> None:
         self.words = words

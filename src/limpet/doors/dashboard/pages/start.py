@@ -24,7 +24,7 @@ def start(view: View) -> DrawnPage:
     return DrawnPage("Start", main, "/start", live=False)
 
 
-def _here(client: CodingAgent) -> bool:
+def _is_used(client: CodingAgent) -> bool:
     """Whether the person uses this agent: it has left its folder in their home."""
     return os.path.isdir(os.path.join(os.path.expanduser("~"), client.home_folder))
 
@@ -34,7 +34,7 @@ def _connect(view: View) -> Html:
         words = "This is a server for several people. Your agents connect to it by its address, with a token each."
         return parts.panel("1. Connect an agent", el("p", words), el("p", el("code", "limpet token create NAME")))
     every = clients.every()
-    present = [client for client in every if _here(client)]
+    present = [client for client in every if _is_used(client)]
     others = [client for client in every if client not in present]
     rows = [_agent(client, "found on this machine") for client in present]
     body = el("ul", rows, class_="rows") if rows else el("p", "No coding agent was found in your home folder.")
@@ -53,7 +53,7 @@ def _import(view: View) -> Html:
     rows = [
         el("li", el("strong", f"Sessions of {client.title}"), _command(f"limpet import transcript {client.name} --all"))
         for client in (clients.every() if view.own_machine else ())
-        if client.has_transcripts and _here(client)
+        if client.has_transcripts and _is_used(client)
     ]
     tools = ", ".join(sorted(memory_tools.READERS))
     rows.append(
@@ -80,10 +80,10 @@ def _sample(view: View) -> Html:
         "Three days of two agents in a small shop: conversations, a compaction, big outputs, a journal, and facts that "
         "were corrected, that expired, and whose source changed. It has a folder of its own; nothing of yours changes."
     )
-    made = sample.is_there()
-    look = el("a", "Open the sample project", href=f"/p/{sample.PROJECT}/overview", class_="go") if made else None
-    make = _button("make", "Make it again" if made else "Make a sample project", "plain" if made else "")
-    delete = _button("delete", "Delete it", "plain danger") if made else None
+    exists = sample.is_there()
+    look = el("a", "Open the sample project", href=f"/p/{sample.PROJECT}/overview", class_="go") if exists else None
+    make = _button("make", "Make it again" if exists else "Make a sample project", "plain" if exists else "")
+    delete = _button("delete", "Delete it", "plain danger") if exists else None
     return parts.panel("3. Or look around first", el("p", words), el("div", look, make, delete, class_="meta buttons"))
 
 
