@@ -57,7 +57,7 @@ def test_the_commands_are_those_that_were_asked_for() -> None:
             "demo",
         ),
         *("output keep", "wrap", "install", "uninstall", "status", "gateway", "hook", "on", "off"),
-        *("messages", "note show", "note edit", "memory edit", "handoff list"),
+        *("messages", "note show", "note edit", "memory edit", "handoff list", "store distribute"),
         *("trust", "untrust", "project list", "project show", "project where"),
         *("project adopt", "project split", "project forget"),
         *("token create", "token list", "token revoke", "token history", "dashboard", "restore"),
