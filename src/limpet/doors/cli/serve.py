@@ -74,7 +74,7 @@ def dashboard(cli: Invocation, port: int, no_open: bool) -> int:
 
 
 def _serve(cli: Invocation, options: Options, *, page: bool = False, browse: bool = False) -> int:
-    """`page`: for somebody who looks with a browser, and connects nothing else."""
+    """`page`: for a person with a browser, without other clients."""
     check_profile(options.profile)  # a wrong name must not create a store
     chosen = options.token or cli.settings.token
     token, kept = (None, "") if options.no_token or options.team else (chosen, "")
@@ -192,7 +192,7 @@ def _read_token(path: str) -> str:
 
 
 def _explain_page(screen: render.Screen, reply: dict[str, str | None], **_shared: bool) -> None:
-    """What somebody needs who wants to look."""
+    """What a person needs who wants to look."""
     screen.line(f"{reply['project']}: {reply['dashboard']}", "bold")
     screen.line("It signs you in once. Ctrl-C stops it.")
 

@@ -2,7 +2,7 @@
 
 A maintained parser (markdown-it-py, CommonMark) reads the text; the elements are made here, by `el`, so a text has no
 way around the escaping. HTML in a text is shown as the text it is. A link or an image is shown with its address and
-leads nowhere: who wants to go there copies it. What the parser would take out of sight (definitions of links, entities)
+is no link: who wants to go there copies it. What the parser would take out of sight (definitions of links, entities)
 stays in sight, because people must see what a model reads.
 """
 

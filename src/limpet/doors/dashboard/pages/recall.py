@@ -12,7 +12,7 @@ from limpet.recall.recall import CHOICES, CLOSE, OPEN, Hit
 from limpet.upkeep import paging
 
 MOST = 30  # hits on the page
-OTHERS = 5  # texts that a hit stands for
+OTHERS = 5  # texts that a hit represents
 MONO = (OUTPUT, NOTEPAD, MESSAGE)  # kinds whose columns and indents say something
 TOKENS = 6_000  # of snippets: a page, not a window
 
@@ -78,7 +78,7 @@ def _hit(view: View, hit: Hit) -> Html:
 
 
 def _others(view: View, hit: Hit, words: str, keys: Sequence[str]) -> Html | None:
-    """Other texts that the hit stands for, by their first words."""
+    """Other texts that the hit represents, by their first words."""
     if not keys:
         return None
 
