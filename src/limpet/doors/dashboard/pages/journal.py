@@ -1,4 +1,4 @@
-"""The journal: NOTES.md as it is, with what is wrong beside the lines, and whether its evidence still stands."""
+"""The journal: NOTES.md as it is, with what is wrong beside the lines, and whether its evidence is still true."""
 
 from __future__ import annotations
 
