@@ -60,11 +60,9 @@ ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
 ABOUT_MOST = 120  # texts whose embeddings are compared, the best by words first
 ALIKE_MOST = 24  # texts whose words are compared one by one, the best first
 NOMINATED = 40  # candidates by embedding alone
-# The share of the question that an answer must hold: for turns with an embedding, whose nearness adds to it, and
-# without; for histories; for documents with an embedding and without. Below it the best texts are wrong more often than
-# right.
-FITS_TURN, NEAR_TURN, FITS_TURN_WORDS = 0.58, 0.6, 0.37
-FITS_HISTORY, FITS, FITS_WORDS = 0.12, 0.25, 0.15
+# The share of the question that an answer must hold: for turns; for histories; for documents with an embedding, whose
+# nearness adds to it, and without. Below it the best texts are wrong more often than right.
+FITS_TURN, FITS_HISTORY, FITS, FITS_WORDS = 0.3, 0.12, 0.25, 0.15
 # Asked what was said in a history: how far the best must be above the tenth, as a share. What was said holds
 # words that few other turns hold together.
 STANDS_OUT, STANDS_OUT_FROM = 0.36, 9
@@ -598,8 +596,7 @@ class _Pool:
         if near >= NEAR_FITS + NEAR_FITS_MORE * log(max(1, self.candidates.total)):
             return True
         if doc in self.turns:
-            least = FITS_TURN_WORDS if self.sense is None else FITS_TURN - NEAR_TURN * near
-            return covered >= least
+            return covered >= FITS_TURN
         if self.says.get(doc):  # what the user wants is asked for in other words
             return covered >= FITS_HISTORY
         if self.sense is None:
