@@ -23,10 +23,11 @@ def test_it_calls_our_tools_and_gets_a_big_result_as_preview_and_reference(kind:
     stub, _ = agent.ask(
         "look around",
         Use("write_memory", {"key": "style", "content": "Tabs, never spaces."}, "limpet"),
+        Use("write_notepad", {"content": "- [ ] casts"}, "limpet"),  # it has read the handoff
         Use("text", {"size": 100_000}, "wrapped"),
         Say("done"),
     )
-    written, kept = agent.results(stub.requests[-1])
+    written, _, kept = agent.results(stub.requests[-1])
     assert "style kept" in written
     assert HANDOFF in written, "some of them show the model no instructions of a server"
     assert "Tabs, never spaces." in agent.limpet("memory", "show", "style")
