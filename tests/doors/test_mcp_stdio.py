@@ -203,7 +203,7 @@ def test_meta_must_be_an_object(server: Lines) -> None:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize("method", ["no/such", "completion/complete", "logging/setLevel", "subscriptions/listen", ""])
+@pytest.mark.parametrize("method", ["no/such", "logging/setLevel", "subscriptions/listen", ""])
 def test_an_unknown_method_is_refused(server: Lines, revision: str, method: str) -> None:
     server.open(revision)
     assert server.refused(method)["code"] == -32601

@@ -168,7 +168,7 @@ def test_many_go_in_batches(hold: Limpet) -> None:
     for number in range(450):
         hold.call("write_memory", {"key": f"k{number}", "content": f"quince {number}"}, by="import/file")
     assert purge(hold, "import")["counts"] == {"memory": 450}
-    assert hold.call("undo", {})["restored"] == 450
+    assert hold.call("undo", {}, by="person/cli")["restored"] == 450
 
 
 def test_a_summary_of_what_is_purged_goes_with_it(hold: Limpet) -> None:

@@ -271,7 +271,7 @@ def test_hints_are_true(hold: Limpet) -> None:
             hold.call(name, arguments)
             entries = [line for line in hold.export_lines() if '"entry"' in line[:10]]
             assert len(entries) == sum('"entry"' in line[:10] for line in after), name
-        assert operation.annotations().get("readOnlyHint", False) is operation.read_only
+        assert operation.annotations().get("readOnlyHint", False) is (operation.read_only and not operation.mends)
 
 
 # --- guidance ---------------------------------------------------------------------------------------------------------
