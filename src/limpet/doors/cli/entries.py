@@ -53,6 +53,7 @@ def edit_memory(cli: Invocation, key: str) -> int:
 
     def save(content: str) -> int:
         arguments = {"key": key, "content": content.removesuffix("\n"), "expected_version": before["version"]}
+        arguments |= {"layer": before["layer"]} if "layer" in before else {}
         return replies.show(cli, "write_memory", cli.call("write_memory", arguments, cli.writing()), arguments)
 
     return own_logic.by_hand(cli, before["content"], save)
