@@ -44,7 +44,7 @@ def test_a_conversation_is_read_with_its_tool_calls_in_place(tmp_path: Path) -> 
         for number in range(30):
             call = Call(f"c{number}", "shell", json.dumps({"command": f"cat invoice{number}.txt"}))
             talk += [assistant("", call), result(f"c{number}", f"invoice {number} agrees, see hold://{kept}")]
-        talk += [assistant("They are rounded **twice**.")]
+        talk += [assistant("They are rounded **twice**."), user("a long log: " + "x" * 300_000)]
         session.window.next(talk, limit=200_000)
         session.notes.add("so that the session is there")
     with served(store, tmp_path) as site, browser(site) as client:
@@ -58,6 +58,8 @@ def test_a_conversation_is_read_with_its_tool_calls_in_place(tmp_path: Path) -> 
         assert text.count("invoice 3 agrees") == 1
         end = client.get(f"/messages?session={id}&first=41").text
         assert "rounded <strong>twice</strong>" in end
+        assert "250,012 more characters" in end
+        assert len(end) < 100_000, "a page stays small"
         hit = client.get("/recall?q=rounded+twice&kind=messages").text
         assert f'href="/messages?session={id}&amp;first=59#m62"' in hit
         assert "message 62 of Why do totals differ" in hit

@@ -119,6 +119,38 @@ def test_a_correction_and_an_expiry_work_in_the_layer(hold: Limpet, clock: Clock
     assert "holiday" not in hold.session().context()
 
 
+def test_an_accepted_correction_is_undone_as_one(hold: Limpet) -> None:
+    keep(hold, "editor", "I use Vim")
+    id = keep(hold, "tool", "I use Helix", by="agent/mcp", replaces="editor")["proposed"]
+    hold.call("accept_proposal", {"id": id}, by=ME)
+    assert [item["key"] for item in hold.call("list_memory", {})["memories"]] == ["tool"]
+    hold.call("undo", {"layer": "person"}, by=ME)
+    assert [item["key"] for item in hold.call("list_memory", {})["memories"]] == ["editor"]
+
+
+def test_an_accepted_addition_keeps_the_expiry(hold: Limpet, clock: Clock) -> None:
+    keep(hold, "away", "On holiday", expires="2d")
+    id = keep(hold, "away", "answer slowly", by="agent/mcp", mode="append")["proposed"]
+    hold.call("accept_proposal", {"id": id}, by=ME)
+    assert "answer slowly" in hold.session().context()
+    clock.pass_by(3 * DAY_MS)
+    assert "answer slowly" not in hold.session().context()
+
+
+def test_history_shows_an_agent_nothing_of_what_waits(hold: Limpet) -> None:
+    keep(hold, "style", STYLE, by="agent/mcp")
+    assert STYLE not in str(hold.call("history", {"layer": "person"}, by="agent/mcp"))
+    assert STYLE in str(hold.call("history", {"layer": "person"}, by=ME))
+
+
+def test_what_expired_in_the_project_hides_nothing(hold: Limpet, clock: Clock) -> None:
+    keep(hold, "editor", "I use Vim")
+    hold.call("write_memory", {"key": "editor", "content": "PyCharm this week", "expires": "2d"})
+    assert "Vim" not in hold.session().context()
+    clock.pass_by(3 * DAY_MS)
+    assert "Vim" in hold.session().context()
+
+
 def test_the_subject_of_a_shared_token_has_no_layer(hold: Limpet) -> None:
     keep(hold, "style", STYLE)
     with pytest.raises(BadInput, match="nobody is the person"):

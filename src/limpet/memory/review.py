@@ -126,7 +126,8 @@ def accept_proposal(ctx: Context, id: str) -> Decided:
         if len(full) > limits.MEMORY_MAX_CHARS:
             raise errors.too_long("content", len(full), limits.MEMORY_MAX_CHARS, "Reject it, and write it anew.")
         pinned = before.pinned if before else False
-        return Draft(full, pinned=pinned, extra=holds.into({}), anew=True)
+        carried = validity.carried(before, full, str(entry.extra.get("mode")), holds)
+        return Draft(full, pinned=pinned, extra=carried.into({}), anew=True)
 
     target: Edit = (kind, key or None, decide)
     edits: list[Edit] = [(PROPOSAL, entry.key, _still(entry, DELETE)), target]
@@ -134,6 +135,7 @@ def accept_proposal(ctx: Context, id: str) -> Decided:
         edits.append((*replaced, validity.retiring(replaced)))
     operation = "write_memory" if kind == MEMORY else "add_note"
     detail = {"mode": entry.extra.get("mode", "replace"), "accepted": entry.key, "proposed_by": proposal.by}
+    detail |= validity.detail(replaced)
     layer.ctx.store.entries.edit_all(layer.ctx.scope, edits, layer.ctx.stamp(operation, detail))
     return Decided(proposal)
 
