@@ -412,6 +412,26 @@ def test_yaml_is_read_as_before_with_one_entry_more(text: str, project: Path, ho
     assert "limpet" not in (left.get("extensions") or {})
 
 
+def test_an_entry_that_goose_wrote_again_in_its_own_way_is_still_there(project: Path, home: Path) -> None:
+    config = home / ".config" / "goose" / "config.yaml"
+    run(project, "install", "goose")
+    held = yaml.safe_load(config.read_text())
+    held["extensions"]["limpet"] |= {"bundled": None, "env_keys": [], "available_tools": ["recall"]}
+    again = yaml.safe_dump(held)
+    assert "- mcp\n" in again
+    config.write_text(again)
+    (row,) = (row for row in run(project, "status")["clients"] if row["client"] == "goose")
+    assert row["user"] is True
+    run(project, "install", "goose")
+    assert config.read_text() == again
+    held["extensions"]["limpet"]["args"].append("--other")
+    config.write_text(yaml.safe_dump(held))
+    run(project, "install", "goose")
+    assert "--other" not in config.read_text()
+    run(project, "uninstall", "goose")
+    assert not config.exists()
+
+
 def test_lines_that_people_put_into_our_entry_go_with_it_and_comments_after_it_stay(project: Path, home: Path) -> None:
     config = home / ".config" / "goose" / "config.yaml"
     config.parent.mkdir(parents=True)

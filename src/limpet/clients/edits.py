@@ -9,13 +9,14 @@ A hook command is `limpet hook --client NAME EVENT`, found on the PATH: no agent
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import re
 import shlex
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from limpet import limits, prompts
@@ -325,6 +326,8 @@ def _yaml(text: str, edit: YamlEntry, member_lines: tuple[str, ...]) -> str:
         deeper = re.compile(rf"{indent}[ ]+\S")
         following = next((row for row in rows if row > start and not deeper.match(lines[row])), end)
         stop = max(row for row in rows if start <= row < following) + 1
+        if member_lines and _yaml_values(member_lines).items() <= _yaml_values(lines[start + 1 : stop]).items():
+            return text  # the agent may have written it again in its own way, with more of its own
     else:
         start = stop = at + 1
         lines[at] = lines[at] if lines[at].endswith("\n") else lines[at] + "\n"
@@ -355,6 +358,33 @@ def _has_content(line: str) -> bool:
 def _names(line: str, indent: str, name: str) -> bool:
     """Whether a line of YAML begins the member of that name, in quotes or not."""
     return re.match(rf"\ufeff?{indent}([\"']?){name}\1[ \t]*:", line) is not None
+
+
+def _yaml_values(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The texts and lists below a name, each as a tuple, however they are written."""
+    values: dict[str, tuple[str, ...]] = {}
+    name = ""
+    for line in lines:
+        words = line.strip()
+        if match := re.match(r"(\w+)[ \t]*:(.*)", words):
+            name, words = match[1], match[2].strip()
+            values[name] = ()
+        elif not words.startswith("- "):
+            continue
+        else:
+            words = words[2:].strip()
+        values[name] = (*values.get(name, ()), *_yaml_texts(words))
+    return values
+
+
+def _yaml_texts(words: str) -> list[str]:
+    if words.startswith(("[", '"')):
+        with contextlib.suppress(ValueError):
+            found = json.loads(words)
+            return list(map(str, found)) if isinstance(found, list) else [str(found)]
+    if words.startswith("'") and words.endswith("'"):
+        return [words[1:-1].replace("''", "'")]
+    return [words] if words else []
 
 
 def _yaml_member(indent: str, lines: tuple[str, ...]) -> str:
