@@ -133,6 +133,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.not_a_child("port the parser"),
     errors.session_over("sub_0a1b2c", "completed"),
     errors.bad_config_file("settings.json", "line 3: a comma is missing"),
+    errors.config_file_changed("settings.json"),
     errors.no_project_files("Goose", "goose"),
     errors.unknown_client("emacs", ["claude-code", "codex"]),
     errors.appended_before("message", "one#00000003"),

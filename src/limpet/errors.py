@@ -236,9 +236,12 @@ no_store = NotFound.says(
 bad_config_file = BadInput.says(
     "{path} was left as it is: {why}. Correct the file or name another one, then call again."
 )
+config_file_changed = BadInput.says(
+    "{path} was left as it was: another program has just changed it. Close the agent if it runs, then call again."
+)
 no_project_files = BadInput.says(
     "{client} has no configuration in projects. `limpet install {name}` puts it into your home folder; leave "
-    "--project-only out."
+    "--project-only and --shared out."
 )
 unknown_client = BadInput.says(
     "there is no client {name!r}. The known ones are: {known}. Any other one takes the entry that "

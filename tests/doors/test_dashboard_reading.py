@@ -8,7 +8,8 @@ from pathlib import Path
 
 import limpet
 from dashboard_kit import MARK, PROJECT, browser, project, send, served
-from limpet import wiring
+from limpet import limits, wiring
+from limpet.doors.dashboard.pages.sessions import counted
 from limpet.window.messages import Call, assistant, result, user
 
 
@@ -31,6 +32,13 @@ def test_all_sessions_are_leafed_through_and_found_by_words_and_id(tmp_path: Pat
         assert "1 found" in by_words
         assert "Repair the boiler of house 5" in client.get("/sessions?q=s005").text
         assert "No session is called so." in client.get("/sessions?q=tulips").text
+
+
+def test_a_search_of_sessions_says_where_it_stops_counting() -> None:
+    most = limits.NOTES_COUNTED
+    assert counted(most, "boiler", "") == "1,000 found"
+    assert counted(most + 1, "boiler", "") == "1,000 or more found"
+    assert counted(most + 1, "", "") == "1,001 in all"
 
 
 def test_a_conversation_is_read_with_its_tool_calls_in_place(tmp_path: Path) -> None:

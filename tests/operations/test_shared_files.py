@@ -177,6 +177,18 @@ def test_a_text_that_could_not_be_read_back_leaves_the_file_as_it_is(hold: Limpe
     assert shown(hold) == {"merge": "Rebase first"}
 
 
+def test_a_file_that_would_not_be_read_is_not_written(
+    hold: Limpet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("limpet.memory.shared_files.FILES_MAX", 2)
+    share(hold, "a", "one")
+    share(hold, "b", "two")
+    with pytest.raises(BadInput, match="2 files already"):
+        share(hold, "c", "three")
+    share(hold, "a", "four")
+    assert sorted(os.listdir(tmp_path / ".limpet" / "memory")) == ["a.md", "b.md"]
+
+
 def test_a_text_that_is_appended_to_keeps_what_it_replaces_and_its_expiry(hold: Limpet, clock: Clock) -> None:
     share(hold, "db", "We use Postgres 14")
     share(hold, "database", "We use Postgres 16", replaces="db", expires="2d")

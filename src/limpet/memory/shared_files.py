@@ -187,7 +187,10 @@ class SharedFolder:
     def _of(self, key: str) -> SharedFile | None:
         """The file of a key. One that does not count is nobody's to write over: its text was not read."""
         own = file_name(key)
-        file = next((file for file in self.read() if file.key == key or (file.problem and file.name == own)), None)
+        files = self.read()
+        file = next((file for file in files if file.key == key or (file.problem and file.name == own)), None)
+        if file is None and len(files) >= FILES_MAX:
+            raise errors.no_shared_text(key, f"there are {FILES_MAX} files already, and no more are read")
         if file is not None and (file.problem or not self.trusts(file.digest)):
             raise errors.shared_file_left_out(file.name, file.problem or "it is new, or changed since it was trusted")
         return file

@@ -219,8 +219,8 @@ def _last(ctx: Context) -> Event | None:
     are not skipped, though they cannot be undone here: otherwise an older change would be undone in their place.
     """
     event = _last_of_caller(ctx)
-    gone = ctx.store.outputs.last_deleted(ctx.scope)
-    if gone is not None and gone.gone_at > (event.at if event else 0) and _caller(gone.by) == _caller(ctx.by):
+    gone = ctx.store.outputs.last_deleted(ctx.scope, lambda by: _caller(by) == _caller(ctx.by))
+    if gone is not None and gone.gone_at > (event.at if event else 0):
         raise errors.output_stays(gone.id)
     return event
 
