@@ -197,6 +197,11 @@ secret_in_shared_file = BadInput.says(
 shared_file_changed = Conflict.says(
     "{name} was changed by another program just now. Nothing was written; read it, then call again."
 )
+shared_file_left_out = Conflict.says(
+    "{name} in .limpet/memory does not count now: {why}. Nothing was written; a person settles that first, in the file "
+    "or with `limpet trust`."
+)
+no_shared_text = BadInput.says("the text for {key!r} makes no shared file: {why}. Nothing was written.")
 shared_file_unusable = BadInput.says("{folder} cannot be used: {why}. Nothing was written; put a plain folder there.")
 no_proposal = NotFound.says(
     "nothing with the id {id!r} waits for review: it was decided, or a newer text took its place. Nothing was changed; "
@@ -231,9 +236,12 @@ no_store = NotFound.says(
 bad_config_file = BadInput.says(
     "{path} was left as it is: {why}. Correct the file or name another one, then call again."
 )
+config_file_changed = BadInput.says(
+    "{path} was left as it was: another program has just changed it. Close the agent if it runs, then call again."
+)
 no_project_files = BadInput.says(
     "{client} has no configuration in projects. `limpet install {name}` puts it into your home folder; leave "
-    "--project-only out."
+    "--project-only and --shared out."
 )
 unknown_client = BadInput.says(
     "there is no client {name!r}. The known ones are: {known}. Any other one takes the entry that "
@@ -411,6 +419,9 @@ target_exists = Conflict.says(
 )
 folder_in_use = Conflict.says(
     "{path} is not empty and no earlier export, so nothing was written there. Name a new folder."
+)
+target_in_export = Conflict.says(
+    "{path} is not from an earlier export and is not overwritten. Move it away, or name a new folder."
 )
 skill_exists = Conflict.says(
     "there is a skill {name!r} already. Nothing was changed; choose another name, or call again with replace=true."

@@ -365,8 +365,9 @@ class Outputs(Protocol):
     def candidates(self, scope: Scope, query: CandidateQuery) -> Candidates:
         """Like `Entries.candidates`, among the pieces of indexed outputs. Ignores literals."""
 
-    def last_deleted(self, scope: Scope) -> Tombstone | None:
-        """The tombstone of the output that was deleted last. Those that were pruned do not count."""
+    def last_deleted(self, scope: Scope, by: Callable[[str], bool]) -> Tombstone | None:
+        """The tombstone of the output that was deleted last by somebody of whom `by` is true. Those that were pruned
+        do not count."""
 
     def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
         """The tombstone of a deleted output. None if the output exists, and if the id is unknown."""

@@ -14,6 +14,7 @@ from contract.kit import NOTES, everything, put, raw
 from limpet import errors
 from limpet.model import Scope
 from limpet.store import Store
+from limpet.stores.postgres import distribute, replica
 from limpet.stores.postgres.distribute import EXTENSION
 from limpet.stores.postgres.schema import SCHEMA, TABLES, migration, statements
 from limpet.stores.postgres.store import PostgresStore
@@ -99,6 +100,22 @@ def test_a_server_without_the_extension_is_told_so(postgres_url: str) -> None:
     with pytest.raises(errors.BadInput, match="no extension citus"):
         store.distribute(dry_run=True)
     assert not [finding for finding in store.check() if finding.name == "distributed"]
+    store.close()
+
+
+@pytest.mark.one_server
+def test_a_replica_is_left_alone_once_the_rows_went_elsewhere(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process distributed the store since this one looked."""
+    store = PostgresStore(postgres_url, postgres_url)
+    put(store, Scope("one", "p"), "k", "an osprey")
+    found = iter((False, True))
+    monkeypatch.setattr(distribute, "is_distributed", lambda _: next(found))
+    monkeypatch.setattr(replica, "MARK", "SELECT no_such_column FROM projects WHERE tenant = %s AND project = %s")
+    for _ in range(2):
+        assert store.entries.containing(Scope("one", "p"), NOTES, "osprey").total == 1
+    assert set(store.searches()) == {replica.UNMARKED}
     store.close()
 
 

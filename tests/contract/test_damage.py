@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from contract.kit import NOTES, everything, new_scope, put, raw
+from contract.kit import NOON, NOTES, everything, new_scope, put, raw
 from limpet import errors
 from limpet.model import NOTE, Scope
 from limpet.store import EventQuery, Store, Words
@@ -69,6 +69,20 @@ def test_no_way_of_reading_shows_damage(store: Store, store_url: str, scope: Sco
     with pytest.raises(errors.StoreDamaged, match="note 'bad'"):
         READS[name](store, scope)
     assert raw(store_url, "SELECT content FROM entries WHERE key = 'bad'") == [("something forged",)]
+
+
+@pytest.mark.parametrize("damage", ["tags cut", "tags of another type"])
+def test_what_is_damaged_and_has_expired_leaves_the_others_listed(
+    store: Store, store_url: str, scope: Scope, damage: str
+) -> None:
+    put(store, scope, "bad", "something", tags=("tag",), extra={"expires_at": NOON + 1})
+    for key in ("one", "two"):
+        put(store, scope, key, "something else", tags=("tag",))
+    raw(store_url, f"UPDATE entries SET {DAMAGES[damage]} WHERE key = 'bad'")
+    page = store.entries.list(scope, NOTES._replace(limit=1, now=NOON + 60_000))
+    assert (len(page.entries), page.total) == (1, 2)
+    assert store.entries.list(scope, NOTES._replace(limit=1, now=NOON + 60_000, tags=("tag",))).entries == page.entries
+    assert [counted.tag for counted in store.entries.tags(scope, NOTE, "", NOON + 60_000)] == ["tag"]
 
 
 @pytest.mark.one_server

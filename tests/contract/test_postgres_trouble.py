@@ -17,7 +17,7 @@ from limpet import errors, limits
 from limpet.api import Limpet
 from limpet.model import NOTE, Draft, Entry, OutputDraft, Scope
 from limpet.store import EventQuery, Store
-from limpet.stores.postgres import connections
+from limpet.stores.postgres import connections, schema
 from limpet.wiring import choose_store
 from postgres import ORDINARY, as_admin, database_url
 
@@ -251,6 +251,22 @@ def test_a_lock_that_is_kept_too_long_is_named(postgres_url: str, scope: Scope) 
             assert store.entries.read(scope, NOTE, "k") is not None  # readers do not wait for writers
             assert put(store, new_scope(), "k", "another project").seq
         assert put(store, scope, "k", "other").seq == 3
+
+
+def test_a_migration_waits_for_who_began_with_the_older_tables(
+    new_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an older Limpet writes after the migration would be missing in what the migration counted."""
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "SCHEMA", schema.SCHEMA - 1)
+        choose_store(new_postgres_url).close()
+    with psycopg.connect(new_postgres_url) as older:
+        older.execute(f"SELECT {schema.NEWEST}")  # as every transaction begins
+        with pytest.raises(errors.StoreBusy):
+            choose_store(with_options(new_postgres_url, lock_timeout=100))
+    assert raw(new_postgres_url, f"SELECT {schema.NEWEST}") == [(schema.SCHEMA - 1,)]
+    choose_store(new_postgres_url).close()
+    assert raw(new_postgres_url, f"SELECT {schema.NEWEST}") == [(schema.SCHEMA,)]
 
 
 def test_an_answer_that_takes_too_long_is_named(postgres_url: str, scope: Scope) -> None:

@@ -188,3 +188,13 @@ def test_usage_counts_what_a_tenant_keeps_in_all_its_projects(store: Store) -> N
     # Three notes and the session that each project has.
     assert (kept.entries, kept.output_bytes) == (5, 10)
     assert store.usage("u").output_bytes == 0
+
+
+def test_many_texts_with_many_tags_are_loaded(store: Store, scope: Scope) -> None:
+    """A file may hold more tags than one statement of PostgreSQL has places for values."""
+    put(store, scope, "k", "text", tags=tuple(f"t{number}" for number in range(132)))
+    entry = store.entries.read(scope, NOTE, "k")
+    assert entry is not None
+    copy = new_scope()
+    assert store.load(copy, [entry._replace(key=f"k{number}") for number in range(100)], []) == 100
+    assert store.entries.list(copy, NOTES._replace(tags=("t131",), limit=1)).total == 100

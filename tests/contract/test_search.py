@@ -73,7 +73,7 @@ def test_containing_is_exact(store: Store, asked: tuple[list[str], str]) -> None
     assert store.entries.containing(scope, NOTES, needle) == naive_page(entries, needle)
 
 
-@pytest.mark.parametrize("limit", [1, 3, 20, 100])
+@pytest.mark.parametrize("limit", [0, 1, 3, 20, 100])
 def test_containing_counts_what_it_leaves_out(store: Store, limit: int) -> None:
     scope, entries = laden(store, [f"{'.' * (n % 4)}needle {n}" for n in range(20)] + ["other"])
     assert store.entries.containing(scope, NOTES._replace(limit=limit), "NEEDLE") == naive_page(

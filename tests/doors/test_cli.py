@@ -588,3 +588,6 @@ def test_values_are_completed(cli: Cli) -> None:
         ("limpet recall --kind memo", ["memory"]),
     ):
         assert completed(cli, words) == expected, words
+    for key in ("rel $(touch made)", "rel`id`", "rel;id"):  # a shell would run it
+        cli.ok("memory", "write", key, "Tag it, and more")
+    assert completed(cli, "limpet memory show rel") == ["release"]

@@ -170,6 +170,24 @@ def test_the_editor_changes_the_notepad(folder: Path) -> None:
     assert os.listdir(temporary(folder)) == []
 
 
+def test_the_editor_saves_a_memory_in_the_layer_that_it_is_from(folder: Path) -> None:
+    assert on_terminal(folder, "memory", "write", "editor", "I use Vim", "--layer", "person")[0] == 0
+    code, got = on_terminal(
+        folder, "memory", "edit", "editor", env=editor(folder, "text = text.replace('Vim', 'Helix')")
+    )
+    assert code == 0, got
+    (memory,) = json.loads(child(folder, "memory", "list", "--json").stdout)["memories"]
+    assert (memory["content"], memory["layer"]) == ("I use Helix", "person")
+
+
+def test_what_waits_is_set_in_so_that_no_line_passes_for_a_heading(folder: Path) -> None:
+    forged = b"Be brief\nproposal_1  person memory tone (by person/cli)\nBe kind"
+    assert child(folder, "memory", "write", "style", "-", "--layer", "person", stdin=forged).returncode == 0
+    lines = child(folder, "review").stdout.decode().splitlines()
+    assert lines[0].startswith("proposal_")
+    assert lines[1:] == [f"    {line}" for line in forged.decode().splitlines()]
+
+
 def test_an_editor_that_changes_nothing_writes_nothing(folder: Path) -> None:
     child(folder, "pad", "write", "-", "--session", "s", stdin=b"one")
     for body in ("", "text += '\\n'"):

@@ -15,8 +15,10 @@ import httpx2
 import pytest
 
 import limpet
-from dashboard_kit import HTML, PROJECT, Served, browser, project, served
+from dashboard_kit import HTML, PROJECT, TOKEN, Served, browser, project, served
 from limpet import wiring
+from limpet.doors.cli import serve
+from limpet.importers import sample
 
 
 @pytest.fixture
@@ -60,6 +62,43 @@ def test_a_sample_project_with_one_click(home: Path, tmp_path: Path) -> None:
         assert client.get("/p/sample/overview").status_code == 404
         assert not (home / "data" / "sample").exists()
         assert client.post("/sample", data={"what": "make"}).status_code == 403, "a form of another site"
+        token = {"Authorization": f"Bearer {TOKEN}"}
+        assert httpx2.post(f"{site.url}/sample", data={"what": "make"}, headers=token).status_code == 404, "an agent"
+        assert not (home / "data" / "sample").exists()
+
+
+def test_a_project_of_ones_own_that_is_called_sample_is_not_the_sample(tmp_path: Path) -> None:
+    store = str(tmp_path / "own.db")
+    with wiring.open(store, project="sample") as hold:
+        hold.session("mine").notes.add("My own note")
+    with served(store, tmp_path, "--project", "sample") as site, browser(site) as client:
+        page = client.get("/p/sample/overview")
+        assert "My own note" in page.text
+        assert "This is the sample project" not in page.text
+
+
+def test_samples_that_are_made_at_once_leave_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "data"
+    monkeypatch.setenv("LIMPET_HOME", str(data))
+    monkeypatch.setattr(sample, "_tell", lambda folder, *_: Path(folder, sample.STORE).touch())
+    sample.make(0)
+    monkeypatch.setattr(sample, "remove", lambda: None)  # as if the other one had come between this and the new name
+    assert sample.make(0) == sample.place()
+    assert [path.name for path in data.iterdir()] == [sample.FOLDER]
+
+
+def test_two_servers_that_start_at_once_have_one_token(tmp_path: Path) -> None:
+    place = tmp_path / serve.TOKEN_FILE
+    tokens = ["a" * 43, "b" * 43]
+    for token in tokens:
+        new = tmp_path / "new"
+        new.write_text(token)
+        new.chmod(0o600)
+        assert serve._placed(str(new), str(place)) == tokens[0]
+    assert not (tmp_path / "new").exists()
+    place.unlink()
+    os.mkfifo(place, 0o600)
+    assert serve._read_token(str(place)) == "", "and nobody waits for a pipe"
 
 
 def test_demo_keep_makes_the_same_sample(home: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from limpet import wiring
 from limpet.api import wall_clock
 from limpet.doors.dashboard.app import ACTIONS
 from limpet.doors.dashboard.pages import PAGES
+from limpet.importers import sample
 from limpet.upkeep import access_tokens
 
 # --- who is let in ----------------------------------------------------------------------------------------------------
@@ -176,3 +178,36 @@ def test_a_stored_token_signs_in_at_a_local_server_too(tmp_path: Path) -> None:
         assert "grace" in client.get("/overview").text
         assert client.post("/sign-out", headers={"Origin": site.url}).status_code == 303
         assert client.get("/overview").status_code == 401
+
+
+def test_on_a_server_for_teams_sample_is_a_project_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = project(tmp_path, means_harm=False)
+    monkeypatch.setenv("LIMPET_HOME", str(tmp_path / "data"))
+    sample.make(wall_clock())
+    token = person_token(store, "write", sample.PROJECT)
+    with served(store, tmp_path, "--team", LIMPET_TOKEN="") as site, browser(site, token.secret) as client:
+        page = client.get("/p/sample/sessions")
+        assert page.status_code == 200
+        assert "round-totals" not in page.text, "the server's own machine is not shown"
+        send(client, "add_note", content="of the team", session="x")
+    with wiring.open(store, project="sample") as hold:
+        assert [note.content for note in hold.session("x").notes.list()] == ["of the team"]
+
+
+def test_on_a_server_for_teams_health_names_nothing_of_others(tmp_path: Path) -> None:
+    store = project(tmp_path, means_harm=False)
+    with wiring.open(store, project="hidden") as hold:
+        hold.session("x").memory.write("secret-key", "not yours")
+    with sqlite3.connect(store) as con:
+        con.execute("UPDATE entries SET content = 'other' WHERE key = 'secret-key'")
+    con.close()
+    with served(store, tmp_path) as site, browser(site) as client:
+        assert "secret-key" in client.get("/settings?check=yes").text, "the person of the machine is told"
+    token = person_token(store, "read")
+    with served(store, tmp_path, "--team", LIMPET_TOKEN="") as site, browser(site, token.secret) as client:
+        page = client.get("/settings?check=yes").text
+    assert "Health and settings" in page
+    for word in ("secret-key", "project &#x27;hidden", store, "Check every text", " settings</summary>"):
+        assert word not in page

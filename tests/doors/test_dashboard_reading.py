@@ -8,7 +8,8 @@ from pathlib import Path
 
 import limpet
 from dashboard_kit import MARK, PROJECT, browser, project, send, served
-from limpet import wiring
+from limpet import limits, wiring
+from limpet.doors.dashboard.pages.sessions import counted
 from limpet.window.messages import Call, assistant, result, user
 
 
@@ -33,6 +34,13 @@ def test_all_sessions_are_leafed_through_and_found_by_words_and_id(tmp_path: Pat
         assert "No session is called so." in client.get("/sessions?q=tulips").text
 
 
+def test_a_search_of_sessions_says_where_it_stops_counting() -> None:
+    most = limits.NOTES_COUNTED
+    assert counted(most, "boiler", "") == "1,000 found"
+    assert counted(most + 1, "boiler", "") == "1,000 or more found"
+    assert counted(most + 1, "", "") == "1,001 in all"
+
+
 def test_a_conversation_is_read_with_its_tool_calls_in_place(tmp_path: Path) -> None:
     store = str(tmp_path / "limpet.db")
     id = "7f0c1d2e-aaaa-4bbb-8ccc-000000000002"
@@ -44,7 +52,7 @@ def test_a_conversation_is_read_with_its_tool_calls_in_place(tmp_path: Path) -> 
         for number in range(30):
             call = Call(f"c{number}", "shell", json.dumps({"command": f"cat invoice{number}.txt"}))
             talk += [assistant("", call), result(f"c{number}", f"invoice {number} agrees, see hold://{kept}")]
-        talk += [assistant("They are rounded **twice**.")]
+        talk += [assistant("They are rounded **twice**."), user("a long log: " + "x" * 300_000)]
         session.window.next(talk, limit=200_000)
         session.notes.add("so that the session is there")
     with served(store, tmp_path) as site, browser(site) as client:
@@ -58,6 +66,8 @@ def test_a_conversation_is_read_with_its_tool_calls_in_place(tmp_path: Path) -> 
         assert text.count("invoice 3 agrees") == 1
         end = client.get(f"/messages?session={id}&first=41").text
         assert "rounded <strong>twice</strong>" in end
+        assert "250,012 more characters" in end
+        assert len(end) < 100_000, "a page stays small"
         hit = client.get("/recall?q=rounded+twice&kind=messages").text
         assert f'href="/messages?session={id}&amp;first=59#m62"' in hit
         assert "message 62 of Why do totals differ" in hit

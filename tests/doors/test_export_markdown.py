@@ -71,6 +71,19 @@ def test_it_is_written_again_in_place_and_nothing_else_is_touched(cli: Cli, tmp_
     assert set(before) - set(exported(folder)) == {path for path in before if "/_con" in path or "/con" in path}
 
 
+def test_a_file_that_a_person_put_there_is_not_overwritten(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / "notes"
+    cli.ok("memory", "write", "a", "one")
+    cli.ok("export", "--markdown", str(folder))
+    (folder / "memory" / "b.md").write_text("a person's")
+    cli.ok("memory", "write", "b", "two")
+    assert cli("export", "--markdown", str(folder)).code == 4
+    assert (folder / "memory" / "b.md").read_text() == "a person's"
+    (folder / "memory" / "b.md").unlink()
+    cli.ok("export", "--markdown", str(folder))
+    assert "two" in exported(folder)["memory/b.md"]
+
+
 def test_a_folder_that_is_not_its_own_is_refused(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
     filled(cli)
     full = tmp_path / "full"

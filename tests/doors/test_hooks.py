@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -411,6 +414,28 @@ def test_a_file_that_a_tool_response_names_is_read_from_the_client_s_own_folder_
     assert place.hook(client, "after-tool", done) == {}
     assert not place.store.exists()
     assert place.log == ""
+
+
+def test_a_preview_names_a_command_that_reads_the_rest_and_is_not_kept_again(place: Place, tmp_path: Path) -> None:
+    """An agent may run the hooks without the server. The path of its Python may have spaces."""
+    python = tmp_path / "my programs" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o700)
+    text = "\n".join(f"line {number} of a long result" for number in range(5_000))
+    run = "import sys; from limpet.__main__ import main; sys.executable = sys.argv.pop(1); main()"
+    words = [sys.executable, "-c", run, str(python), "hook", "--client", "claude-code", "after-tool"]
+    payload = {"cwd": str(place.project), **ran("claude-code", "s1", "Bash", text)}
+    done = subprocess.run(
+        words, check=True, input=json.dumps(payload).encode(), capture_output=True, env=place.environment()
+    )
+    said = json.loads(done.stdout)["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
+    (command,) = re.findall(r"Without that tool: `(.*)`", said)
+    shell = ["/bin/sh", "-c", f"{command} --lines 4000"]
+    read = subprocess.run(shell, check=True, cwd=place.project, capture_output=True, env=place.environment())
+    assert b"line 3999 of a long result" in read.stdout
+    again = ran("claude-code", "s1", "Bash", text) | {"tool_input": {"command": command}}
+    assert place.hook("claude-code", "after-tool", again) == {}
 
 
 def test_opencode_keeps_results_in_its_data_folder(place: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -14,8 +15,9 @@ import pytest
 
 from doors import cli_runner
 from doors.cli_runner import child
-from limpet import clients
-from limpet.clients.edits import SERVER_ARGUMENTS
+from limpet import clients, errors
+from limpet.clients import install as installer
+from limpet.clients.edits import SERVER_ARGUMENTS, InstallTarget, has_hooks
 from limpet.text import json_spans
 
 yaml: Any = import_module("yaml")  # it has no types
@@ -222,6 +224,43 @@ def test_what_is_for_one_machine_leaves_the_files_of_the_team_alone(project: Pat
     assert any("other files already" in word for word in again["next"])
 
 
+def test_files_of_a_team_that_start_another_program_are_brought_up_to_date(project: Path) -> None:
+    """Hooks with another command beside ours would run as well."""
+    run(project, "install", "claude-code", "--shared")
+    config = project / ".claude" / "settings.json"
+    (command, *_) = sorted(set(re.findall(r'"command": "(.*?) hook --client', config.read_text())))
+    config.write_text(config.read_text().replace(command, "/elsewhere/python -m limpet"))
+    again = run(project, "install", "claude-code")
+    assert any("other files already" in word for word in again["next"])
+    assert sorted(files(project)) == [".claude/settings.json", ".mcp.json"]
+    assert "/elsewhere" not in config.read_text()
+
+
+def test_an_agent_that_writes_its_file_meanwhile_loses_nothing(project: Path, home: Path) -> None:
+    config = home / ".claude.json"
+    config.write_text("{}")
+    target = InstallTarget("user", str(home), ("limpet",), str(home))
+    planned = installer.plan_install(clients.find("claude-code"), target)
+    config.write_text('{"history": [1]}')
+    with pytest.raises(errors.BadInput, match="another program has just changed it"):
+        installer.apply_install(planned, str(home / "data"))
+    assert config.read_text() == '{"history": [1]}'
+    installer.apply_install(installer.plan_install(clients.find("claude-code"), target), str(home / "data"))
+    planned = installer.plan_uninstall(clients.find("claude-code"), target, str(home / "data"))
+    config.write_text(config.read_text().replace("[1]", "[1, 2]"))
+    with pytest.raises(errors.BadInput, match="another program has just changed it"):
+        installer.apply_uninstall(planned, str(home / "data"), str(home))
+    assert "[1, 2]" in config.read_text()
+
+
+def test_a_hook_that_a_person_only_spoke_of_is_not_an_installed_one(project: Path, home: Path) -> None:
+    claude = clients.find("claude-code")
+    (home / ".claude.json").write_text('{"history": ["what does limpet hook --client claude-code do?"]}')
+    assert not has_hooks(claude, str(project), str(home))
+    run(project, "install", "claude-code")
+    assert has_hooks(claude, str(project), str(home))
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_several_projects_and_the_person_share_a_file_and_each_leaves_alone(
     order: tuple[int, ...], project: Path, home: Path
@@ -308,12 +347,24 @@ def test_a_client_without_files_in_projects_is_installed_at_home(client: str, pr
     assert files(project) == was
     refused = in_project(project, "install", client, "--project-only")
     assert "has no configuration in projects" in refused.err
+    assert "has no configuration in projects" in in_project(project, "install", client, "--shared").err
     run(project, "uninstall", client)
     assert files(home) == {}
 
 
 @pytest.mark.parametrize(
-    "text", ["extensions: {files: {cmd: x}}\n", '{"extensions": {"files": {"cmd": "x"}}}', "extensions: [\n"]
+    "text",
+    [
+        "extensions: {files: {cmd: x}}\n",
+        '{"extensions": {"files": {"cmd": "x"}}}',
+        "extensions: [\n",
+        "# mine\n{}\n",
+        "--- {}\n",
+        "a: 1\n...\n",
+        "  a: 1\n",
+        "extensions:\n\tfiles:\n\t\tcmd: x\n",
+        "extensions:\n  {files: {cmd: x}}\n",
+    ],
 )
 def test_yaml_that_cannot_be_edited_by_lines_is_left_alone(text: str, project: Path, home: Path) -> None:
     config = home / ".config" / "goose" / "config.yaml"
@@ -327,7 +378,23 @@ def test_yaml_that_cannot_be_edited_by_lines_is_left_alone(text: str, project: P
 
 @pytest.mark.parametrize(
     "text",
-    [YAML, YAML.replace("\n", "\r\n"), "extensions:\n    a:\n        cmd: x\n", "extensions:   # all\n", "a: 1", ""],
+    [
+        *(
+            YAML,
+            YAML.replace("\n", "\r\n"),
+            "extensions:\n    a:\n        cmd: x\n",
+            "extensions:   # all\n",
+            "a: 1",
+            "",
+        ),
+        "extensions:\n    # theirs\n    a:\n        cmd: x\n",
+        "extensions:\n# theirs\n    a:\n        cmd: x\n",
+        "extensions:",
+        "\ufeffextensions:\n  a:\n    cmd: x\n",
+        "'extensions':\n  a:\n    cmd: x\n",
+        '"extensions":\n  a:\n    cmd: x\n',
+        'a: "x\u2028extensions:\u2028y"\n',
+    ],
 )
 def test_yaml_is_read_as_before_with_one_entry_more(text: str, project: Path, home: Path) -> None:
     config = home / ".config" / "goose" / "config.yaml"
@@ -340,8 +407,42 @@ def test_yaml_is_read_as_before_with_one_entry_more(text: str, project: Path, ho
     assert after["extensions"] == (before.get("extensions") or {})
     config.write_bytes(config.read_bytes() + b"\n")  # so that the bytes from before cannot simply be put back
     run(project, "uninstall", "goose")
-    left = yaml.safe_load(config.read_text()) if config.exists() else None
-    assert (left or {}).get("extensions") in (before.get("extensions"), None)
+    left = (yaml.safe_load(config.read_text()) if config.exists() else None) or {}
+    assert left.get("extensions") == (before.get("extensions") or left.get("extensions"))
+    assert "limpet" not in (left.get("extensions") or {})
+
+
+def test_an_entry_that_goose_wrote_again_in_its_own_way_is_still_there(project: Path, home: Path) -> None:
+    config = home / ".config" / "goose" / "config.yaml"
+    run(project, "install", "goose")
+    held = yaml.safe_load(config.read_text())
+    held["extensions"]["limpet"] |= {"bundled": None, "env_keys": [], "available_tools": ["recall"]}
+    again = yaml.safe_dump(held)
+    assert "- mcp\n" in again
+    config.write_text(again)
+    (row,) = (row for row in run(project, "status")["clients"] if row["client"] == "goose")
+    assert row["user"] is True
+    run(project, "install", "goose")
+    assert config.read_text() == again
+    held["extensions"]["limpet"]["args"].append("--other")
+    config.write_text(yaml.safe_dump(held))
+    run(project, "install", "goose")
+    assert "--other" not in config.read_text()
+    run(project, "uninstall", "goose")
+    assert not config.exists()
+
+
+def test_lines_that_people_put_into_our_entry_go_with_it_and_comments_after_it_stay(project: Path, home: Path) -> None:
+    config = home / ".config" / "goose" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("extensions:\n  files:\n    cmd: x\n")
+    run(project, "install", "goose")
+    config.write_text(
+        config.read_text().replace("    type: stdio\n", "    type: stdio\n\n # odd\n    envs:\n      A: b\n")
+    )
+    config.write_text(config.read_text().replace("  files:", "    # theirs\n  files:"))
+    run(project, "uninstall", "goose")
+    assert config.read_text() == "extensions:\n    # theirs\n  files:\n    cmd: x\n"
 
 
 def test_vs_code_gets_an_entry_of_its_own_kind(project: Path) -> None:

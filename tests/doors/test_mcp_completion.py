@@ -48,6 +48,15 @@ def test_sessions_and_tags_are_completed(server: Lines, revision: str) -> None:
     assert completed(server, SESSION, "colour", "")["values"] == []
 
 
+def test_a_session_is_completed_however_many_came_after_it(server: Lines, store: str) -> None:
+    with limpet.open(store) as hold:
+        for number in range(60):
+            hold.session(f"later-{number}").notepad.append("x")
+    server.open("2025-11-25")
+    assert sorted(completed(server, SESSION, "session_id", "parser")["values"]) == ["parser-1", "parser-2"]
+    assert completed(server, SESSION, "session_id", "later")["total"] == 60
+
+
 @pytest.mark.parametrize(
     "params",
     [

@@ -234,6 +234,21 @@ def test_undo_takes_back_the_callers_own_last_change(hold: Limpet) -> None:
     assert hold.undo().operation == "write_notepad"
 
 
+def test_an_output_that_another_deleted_later_hides_none_that_the_caller_did(hold: Limpet, clock: Clock) -> None:
+    hold.call("add_note", {"content": "an earlier note, which stays"}, by="agent/mcp/ada")
+    ids = {}
+    for name in ("ada", "bob"):
+        kept = hold.session().outputs.keep("pytest", f"a line of {name}\n" * 2_000).output
+        assert kept is not None
+        clock.pass_by()
+        hold.call("delete_output", {"id": kept.id}, by=f"agent/mcp/{name}")
+        ids[name] = kept.id
+    for name, id in ids.items():
+        with pytest.raises(errors.BadInput, match=f"delete the output {id}"):
+            hold.call("undo", {}, by=f"agent/mcp/{name}")
+    assert len(hold.session().notes.list()) == 1
+
+
 def test_what_cannot_be_undone_is_named_and_nothing_else_is_undone(hold: Limpet, clock: Clock) -> None:
     hold.session().notes.add("an earlier note, which stays")
     kept = hold.session().outputs.keep("pytest", "a line\n" * 2_000).output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from limpet import errors
@@ -117,6 +119,57 @@ def test_a_correction_and_an_expiry_work_in_the_layer(hold: Limpet, clock: Clock
     assert "holiday" in hold.session().context()
     clock.pass_by(3 * DAY_MS)
     assert "holiday" not in hold.session().context()
+
+
+def test_an_accepted_correction_is_undone_as_one(hold: Limpet) -> None:
+    keep(hold, "editor", "I use Vim")
+    id = keep(hold, "tool", "I use Helix", by="agent/mcp", replaces="editor")["proposed"]
+    hold.call("accept_proposal", {"id": id}, by=ME)
+    assert [item["key"] for item in hold.call("list_memory", {})["memories"]] == ["tool"]
+    hold.call("undo", {"layer": "person"}, by=ME)
+    assert [item["key"] for item in hold.call("list_memory", {})["memories"]] == ["editor"]
+
+
+def test_an_accepted_addition_keeps_the_expiry(hold: Limpet, clock: Clock) -> None:
+    keep(hold, "away", "On holiday", expires="2d")
+    id = keep(hold, "away", "answer slowly", by="agent/mcp", mode="append")["proposed"]
+    hold.call("accept_proposal", {"id": id}, by=ME)
+    assert "answer slowly" in hold.session().context()
+    clock.pass_by(3 * DAY_MS)
+    assert "answer slowly" not in hold.session().context()
+
+
+def test_an_import_brings_nothing_to_accept(opened: Opener) -> None:
+    extra = {"target": ["system_prompt", ""], "mode": "replace", "until": None, "by": "agent/mcp", "more": {}}
+    times = {"created_at": 1, "updated_at": 1}
+    entry = {"kind": "proposal", "session": "", "content": "Obey", "tags": [], "done": False, "pinned": False, **times}
+    lines = [
+        json.dumps({"limpet": 1, "project": "theirs"}),
+        *(
+            json.dumps({"entry": {**entry, "key": key, "origin": "person", "version": 1, "extra": more}})
+            for key, more in (("proposal_1", extra), ("proposal_2", {}))
+        ),
+    ]
+    for project, how in (("merged", {"merge": True}), ("data", {"exact": False}), ("exact", {})):
+        hold = opened(project=project)
+        hold.import_lines(lines, **how)
+        assert waiting(hold) == []
+        with pytest.raises(NotFound):
+            hold.call("accept_proposal", {"id": "proposal_1"}, by=ME)
+
+
+def test_history_shows_an_agent_nothing_of_what_waits(hold: Limpet) -> None:
+    keep(hold, "style", STYLE, by="agent/mcp")
+    assert STYLE not in str(hold.call("history", {"layer": "person"}, by="agent/mcp"))
+    assert STYLE in str(hold.call("history", {"layer": "person"}, by=ME))
+
+
+def test_what_expired_in_the_project_hides_nothing(hold: Limpet, clock: Clock) -> None:
+    keep(hold, "editor", "I use Vim")
+    hold.call("write_memory", {"key": "editor", "content": "PyCharm this week", "expires": "2d"})
+    assert "Vim" not in hold.session().context()
+    clock.pass_by(3 * DAY_MS)
+    assert "Vim" in hold.session().context()
 
 
 def test_the_subject_of_a_shared_token_has_no_layer(hold: Limpet) -> None:

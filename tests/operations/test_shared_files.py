@@ -155,6 +155,70 @@ def test_a_file_that_was_changed_since_it_was_read_is_not_overwritten(hold: Limp
         hold.call("delete_memory", {"key": "nothing", "layer": "team"}, by=ME)
 
 
+def test_a_file_that_does_not_count_is_not_written_over(hold: Limpet, tmp_path: Path) -> None:
+    share(hold, "style", "Use tabs")
+    theirs = put(tmp_path, "style.md", "---\nkey: style\n---\nUse tabs\nAnd short lines\n")
+    for mode in ("append", "replace"):
+        with pytest.raises(Conflict, match="new, or changed"):
+            share(hold, "style", "Use nothing", by="agent/mcp", mode=mode)
+    assert "And short lines" in theirs.read_text(encoding="utf-8")
+    trust_all(hold)
+    put(tmp_path, "other.md", "---\nkey: style\n---\nUse spaces\n")
+    theirs.rename(theirs.with_name("third.md"))
+    with pytest.raises(Conflict, match="another file has the same key"):
+        share(hold, "style", "Use nothing")
+    assert sorted(os.listdir(theirs.parent)) == ["other.md", "third.md"]
+
+
+def test_a_text_that_could_not_be_read_back_leaves_the_file_as_it_is(hold: Limpet) -> None:
+    share(hold, "merge", "Rebase first")
+    with pytest.raises(BadInput, match="git could not merge"):
+        share(hold, "merge", "Rebase\n<<<<<<< HEAD\nfirst")
+    assert shown(hold) == {"merge": "Rebase first"}
+
+
+def test_a_file_that_would_not_be_read_is_not_written(
+    hold: Limpet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("limpet.memory.shared_files.FILES_MAX", 2)
+    share(hold, "a", "one")
+    share(hold, "b", "two")
+    with pytest.raises(BadInput, match="2 files already"):
+        share(hold, "c", "three")
+    share(hold, "a", "four")
+    assert sorted(os.listdir(tmp_path / ".limpet" / "memory")) == ["a.md", "b.md"]
+
+
+def test_a_text_that_is_appended_to_keeps_what_it_replaces_and_its_expiry(hold: Limpet, clock: Clock) -> None:
+    share(hold, "db", "We use Postgres 14")
+    share(hold, "database", "We use Postgres 16", replaces="db", expires="2d")
+    share(hold, "database", "with pgvector", mode="append")
+    assert shown(hold) == {"database": "We use Postgres 16\nwith pgvector"}
+    clock.pass_by(3 * DAY_MS)
+    assert "database" not in shown(hold)
+
+
+def test_nothing_is_made_through_a_link(hold: Limpet, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for place in (outside, tmp_path / "nowhere"):
+        (tmp_path / ".limpet").symlink_to(place)
+        with pytest.raises(BadInput, match="cannot be used"):
+            share(hold, "style", "Use tabs")
+        (tmp_path / ".limpet").unlink()
+    (tmp_path / ".limpet").write_text("no folder")
+    with pytest.raises(BadInput, match="cannot be used"):
+        share(hold, "style", "Use tabs")
+    assert list(outside.iterdir()) == []
+
+
+def test_the_teams_text_counts_before_the_persons_also_where_only_that_matches(hold: Limpet) -> None:
+    share(hold, "indent", "Tabs")
+    hold.call("write_memory", {"key": "indent", "content": "Zebra stripes", "layer": "person"}, by=ME)
+    assert hold.call("search_memory", {"query": "zebra"})["matches"] == []
+    assert hold.call("recall", {"query": "zebra"})["hits"] == []
+
+
 def test_keys_get_names_that_every_file_system_takes() -> None:
     keys = ["database", "Database", "a/b", "a b", "../../x", "con", "ключ", "密钥", "x" * 300, ".hidden", "a.b"]
     names = [file_name(key) for key in keys]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from limpet.doors.dashboard import html
 from limpet.doors.dashboard.html import address, area, el, field, many
+from limpet.doors.dashboard.markdown import markdown
 from limpet.doors.dashboard.pages.outputs import by_day, chart
 from limpet.doors.dashboard.pages.recall import lit
 from limpet.store import Savings
@@ -98,3 +99,29 @@ def test_savings_are_drawn_true_to_time() -> None:
     bars = [given for tag, given in drawing.tags if given.get("class") == "bar"]
     assert len(bars) == 21
     assert all(float(str(bar["height"])) > 0 for bar in bars)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*" * 5_000 + "seen" + "*" * 5_000,
+        "*a _b " * 300 + "seen" + "_*" * 300,
+        "[" * 9_000 + "seen",
+        ">" * 9_000 + "seen",
+    ],
+)
+def test_a_text_that_is_hard_to_draw_is_shown_all_the_same(text: str) -> None:
+    assert "seen" in Tree(markdown(text).markup).data
+
+
+@pytest.mark.parametrize(
+    "text", ["```py seen\nx\n```", "| a |\n|---|\n| x | seen |", "> | a |\n> |---|\n> | x | seen |", "[a](/b 'seen')"]
+)
+def test_markdown_hides_nothing_that_a_model_reads(text: str) -> None:
+    assert "seen" in Tree(markdown(text).markup).data
+
+
+def test_a_table_is_drawn_with_all_its_cells() -> None:
+    tree = Tree(markdown("| a | b |\n|:--|--:|\n| x\\|y | `z` |\n| - | |").markup)
+    assert [tag for tag, _ in tree.tags].count("td") == 4
+    assert "x|y" in tree.data

@@ -9,13 +9,14 @@ A hook command is `limpet hook --client NAME EVENT`, found on the PATH: no agent
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import re
 import shlex
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from limpet import limits, prompts
@@ -183,7 +184,16 @@ def has_hooks(client: CodingAgent, root: str, home: str) -> bool:
     """Whether hooks are installed in the agent's own files, for this project or for all."""
     targets = [InstallTarget("user", home, (NAME,), home)]
     targets += [InstallTarget(scope, root, (NAME,), home) for scope in ("project", "shared")]
-    return any(HOOK_MARK in text_at(path) for target in targets for path in client.files(target))
+    return any(hooks_in(client, target) for target in targets)
+
+
+def hooks_in(client: CodingAgent, target: InstallTarget) -> bool:
+    """Whether hooks of any version are installed there. A file for servers alone may quote a hook in its history."""
+    return any(
+        HOOK_MARK in text_at(path)
+        for path, edits in client.files(target).items()
+        if not all(isinstance(edit, ServerEntry) for edit in edits)
+    )
 
 
 def text_at(path: str) -> str:
@@ -292,11 +302,11 @@ def _without_block(text: str, edit: Block) -> str:
 
 def _yaml(text: str, edit: YamlEntry, member_lines: tuple[str, ...]) -> str:
     """The text with these lines below `limpet:` in the mapping, or without the entry. All other lines stay."""
-    lines = text.splitlines(keepends=True)
-    at = next((at for at, line in enumerate(lines) if re.match(rf"{edit.mapping}[ \t]*:", line)), None)
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    if member_lines:
+        _check_yaml(lines)
+    at = next((at for at, line in enumerate(lines) if _names(line, "", edit.mapping)), None)
     if at is None:
-        if member_lines and text.lstrip().startswith(("{", "[")):
-            raise UnreadableConfig("it is written in braces; write it as lines with indentation")
         gap = "" if not text or text.endswith("\n") else "\n"
         return f"{text}{gap}{edit.mapping}:\n{_yaml_member('  ', member_lines)}" if member_lines else text
     if not re.fullmatch(r"[^:]*:[ \t]*(#.*)?", lines[at].rstrip("\r\n")):
@@ -304,19 +314,77 @@ def _yaml(text: str, edit: YamlEntry, member_lines: tuple[str, ...]) -> str:
             raise UnreadableConfig(f"line {at + 1}: `{edit.mapping}` has its members on one line; give each its own")
         return text
     end = next((end for end in range(at + 1, len(lines)) if re.match(r"[^\s#]", lines[end])), len(lines))
-    first = next((re.match(r"[ ]+(?=[^\s#])", line) for line in lines[at + 1 : end] if line.strip()), None)
-    indent = first[0] if first else "  "
-    start = next((row for row in range(at + 1, end) if re.match(rf"{indent}{NAME}[ \t]*:", lines[row])), None)
+    rows = [row for row in range(at + 1, end) if _has_content(lines[row])]
+    indent = re.match(r" *", lines[rows[0]])[0] if rows else "  "  # type: ignore[index]
+    if rows and not re.match(r" +[^\s{[-]", lines[rows[0]]):
+        if member_lines:
+            raise UnreadableConfig(f"line {rows[0] + 1}: indent the members of `{edit.mapping}` with spaces")
+        return text
+    start = next((row for row in rows if _names(lines[row], indent, NAME)), None)
     stop = start
     if start is not None:
         deeper = re.compile(rf"{indent}[ ]+\S")
-        stop = next((row for row in range(start + 1, end) if not deeper.match(lines[row])), end)
+        following = next((row for row in rows if row > start and not deeper.match(lines[row])), end)
+        stop = max(row for row in rows if start <= row < following) + 1
+        if member_lines and _yaml_values(member_lines).items() <= _yaml_values(lines[start + 1 : stop]).items():
+            return text  # the agent may have written it again in its own way, with more of its own
     else:
         start = stop = at + 1
+        lines[at] = lines[at] if lines[at].endswith("\n") else lines[at] + "\n"
+    if not member_lines and start == stop:
+        return text
     changed = [*lines[:start], *([_yaml_member(indent, member_lines)] if member_lines else ()), *lines[stop:]]
-    if not member_lines and start != stop and end - at == stop - start + 1:
+    if not member_lines and end - at == stop - start + 1:
         del changed[at]  # the mapping has no other member
     return "".join(changed)
+
+
+def _check_yaml(lines: list[str]) -> None:
+    """Refuse a file that is not one mapping written as lines, to which a line at the end adds a member."""
+    rows = [row for row, line in enumerate(lines) if _has_content(line)]
+    if rows and re.fullmatch(r"---\s*(#.*)?\s*", lines[rows[0]]):
+        del rows[0]
+    if rows and not re.match(r"[^\s{[-]", lines[rows[0]].removeprefix("\ufeff")):
+        raise UnreadableConfig(f"line {rows[0] + 1}: write it as lines with names, without braces and indentation")
+    for row in rows:
+        if re.match(r"(---|\.\.\.)(\s|$)", lines[row]):
+            raise UnreadableConfig(f"line {row + 1}: it holds more than one document")
+
+
+def _has_content(line: str) -> bool:
+    return line.strip()[:1] not in ("", "#")
+
+
+def _names(line: str, indent: str, name: str) -> bool:
+    """Whether a line of YAML begins the member of that name, in quotes or not."""
+    return re.match(rf"\ufeff?{indent}([\"']?){name}\1[ \t]*:", line) is not None
+
+
+def _yaml_values(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The texts and lists below a name, each as a tuple, however they are written."""
+    values: dict[str, tuple[str, ...]] = {}
+    name = ""
+    for line in lines:
+        words = line.strip()
+        if match := re.match(r"(\w+)[ \t]*:(.*)", words):
+            name, words = match[1], match[2].strip()
+            values[name] = ()
+        elif not words.startswith("- "):
+            continue
+        else:
+            words = words[2:].strip()
+        values[name] = (*values.get(name, ()), *_yaml_texts(words))
+    return values
+
+
+def _yaml_texts(words: str) -> list[str]:
+    if words.startswith(("[", '"')):
+        with contextlib.suppress(ValueError):
+            found = json.loads(words)
+            return list(map(str, found)) if isinstance(found, list) else [str(found)]
+    if words.startswith("'") and words.endswith("'"):
+        return [words[1:-1].replace("''", "'")]
+    return [words] if words else []
 
 
 def _yaml_member(indent: str, lines: tuple[str, ...]) -> str:

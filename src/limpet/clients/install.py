@@ -124,6 +124,7 @@ def apply_install(changes: Iterable[FileChange], data: str) -> None:
     record = _record(data)
     for change in changes:
         if change.needed and change.after is not None:
+            _check_unchanged(change)
             record[change.key] = {
                 "before": _bytes_to_restore(change, record.get(change.key)),
                 "after": hashlib.sha256(change.after).hexdigest(),
@@ -137,6 +138,7 @@ def apply_uninstall(changes: Iterable[FileChange], data: str, root: str) -> None
     record = _record(data)
     for change in changes:
         if change.needed:
+            _check_unchanged(change)
             _remove(change.path, root) if change.after is None else _write(change.path, change.after)
         if record.pop(change.key, None) is not None:
             _write_record(data, record)
@@ -291,6 +293,12 @@ def _write(path: str, content: bytes) -> None:
 def _unlink(path: str) -> None:
     with contextlib.suppress(OSError):
         os.unlink(path)
+
+
+def _check_unchanged(change: FileChange) -> None:
+    """An agent that runs writes its own files too."""
+    if _read(change.path) != change.before:
+        raise errors.config_file_changed(change.path)
 
 
 def _remove(path: str, root: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 
 from limpet import errors, settings, wiring
 from limpet.api import Clock, Limpet, Session
@@ -96,17 +97,22 @@ def open_sample(tenant: str = settings.TENANT, clock: Clock | None = None) -> Li
 def make(now: int, tenant: str = settings.TENANT) -> str:
     """Make the sample and return its folder. One that is there is replaced when the new one is complete."""
     Home(settings.data_folder()).make()
-    new = f"{place()}.{os.getpid()}.new"
-    shutil.rmtree(new, ignore_errors=True)
-    os.mkdir(new, 0o700)
+    new = tempfile.mkdtemp(prefix=f"{FOLDER}.", suffix=".new", dir=settings.data_folder())
     try:
         _tell(new, tenant, now)
-    except BaseException:
+        remove()
+        _rename(new)
+    finally:
         shutil.rmtree(new, ignore_errors=True)
-        raise
-    remove()
-    os.rename(new, place())
     return place()
+
+
+def _rename(new: str) -> None:
+    try:
+        os.rename(new, place())
+    except OSError:
+        if not is_there():  # else another one was made at the same moment, and is as good
+            raise
 
 
 def remove() -> None:

@@ -11,7 +11,7 @@ server; a token's calls have no layer of a person.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context
 from limpet.home.place import FOLDER as PLAIN
 from limpet.home.place import GIT
-from limpet.model import MAIN_LINE, MEMORY, PERSON, Entry, Memory, Scope, as_memory
+from limpet.model import MAIN_LINE, MEMORY, PERSON, Entry, Memory, Scope, Validity, as_memory
 from limpet.record import NamedTuple
 from limpet.store import Listing
 
@@ -195,12 +195,13 @@ class Below(NamedTuple):
 def entries_below(ctx: Context, limit: int, *, include_replaced: bool = False) -> list[Below]:
     """The memory of each layer below, without what a layer above has under the same key."""
     layers = []
-    above: set[str] = set()
+    above = [ctx]
     for layer in below(ctx):
         which = Listing((MEMORY,), limit=limit, include_replaced=include_replaced, now=ctx.now)
         entries = layer.ctx.store.entries.list(layer.ctx.scope, which).entries
+        hidden = hidden_keys(above, (entry.key for entry in entries))
+        above.append(layer.ctx)
         if entries:
-            hidden = hidden_keys(ctx, (entry.key for entry in entries), above)
             own = (entry for entry in entries if entry.key not in hidden)
             layers.append(Below(layer, tuple(sorted(own, key=lambda entry: not entry.pinned)), frozenset(hidden)))
     return layers
@@ -221,15 +222,11 @@ def read(ctx: Context, key: str) -> Memory | None:
     return None
 
 
-def hidden_keys(ctx: Context, keys: Iterable[str], above: set[str]) -> set[str]:
-    """Those of a layer's keys that the project, or a layer before this one, has a text of its own for. `above` collects
-    the keys of the layers before."""
-    named = list(keys)
-    hidden = {key for key in named if key in above or _is_open(ctx, key)}
-    above.update(named)
-    return hidden
+def hidden_keys(above: Sequence[Context], keys: Iterable[str]) -> set[str]:
+    """Those of a layer's keys that a layer above it has a text for that holds: the project's, or one before this."""
+    return {key for key in keys if any(_is_open(ctx, key) for ctx in above)}
 
 
 def _is_open(ctx: Context, key: str) -> bool:
     entry = ctx.store.entries.read(ctx.scope, MEMORY, key)
-    return entry is not None and not entry.done
+    return entry is not None and not entry.done and not Validity.of(entry.extra).expired(ctx.now)

@@ -121,7 +121,7 @@ def write_memory(  # noqa: PLR0913, PLR0917 - the parameters of an operation
             raise errors.version_moved(f"memory {name}", expected_version, version)
         full = _appended(before, text) if mode == "append" else text
         bounded("content", full, limits.MEMORY_MAX_CHARS, "Start another key, or replace instead of append.")
-        holds = _holds(before, full, mode, Validity(old, None, expires_at, places))
+        holds = validity.carried(before, full, mode, Validity(old, None, expires_at, places))
         pinned = before.pinned if before else False
         return Draft(full, pinned=pinned, extra=holds.into({}), anew=mode == "replace")
 
@@ -149,17 +149,6 @@ def write_memory(  # noqa: PLR0913, PLR0917 - the parameters of an operation
 
 def _of_layer(entry: Entry, layer: str | None) -> Memory:
     return as_memory(entry)._replace(layer="" if layer in (None, layers.PROJECT) else str(layer))
-
-
-def _holds(before: Entry | None, text: str, mode: str, new: Validity) -> Validity:
-    """What a write says of a text's validity. A text that is appended to, or written again as it is, keeps what it has;
-    a new text under the key has nothing of the one before."""
-    if before is None or (mode != "append" and before.content != text):
-        return new
-    previous = Validity.of(before.extra)
-    return Validity(
-        new.replaces or previous.replaces, None, new.expires_at or previous.expires_at, new.anchors or previous.anchors
-    )
 
 
 def delete_memory(ctx: Context, key: str, layer: str | None = None) -> DeletedMemory:
@@ -202,7 +191,7 @@ def _write_file(
         if replaced is not None and by is not None and by.key != key:
             raise errors.already_replaced(replaced.key, by.key)
         pair = None if replaced is None else (replaced.key, shared_files.text_hash(replaced.content))
-        folder.save(key, full, expires_at, pair)
+        folder.save(key, full, expires_at, pair, appended=mode == "append")
         shared_files.index(ctx.store, folder, ctx.now)
     entry = ctx.store.entries.read(ctx.scope, MEMORY, key)
     if entry is None:
@@ -273,12 +262,14 @@ def search_memory(
         return Matches(query, (activity_log(ctx, log[1]),), ctx.now)
     own = _matching(layers.named(ctx, layer), text, limit, include_replaced)
     memories = [_of_layer(entry, layer) for entry in own]
-    above: set[str] = set()
+    above = [ctx]
     for layer_below in layers.below(ctx) if layer is None else ():
         matches = _matching(layer_below.ctx, text, limit, include_replaced)
-        hidden = layers.hidden_keys(ctx, [entry.key for entry in matches], above)
+        hidden = layers.hidden_keys(above, [entry.key for entry in matches])
+        above.append(layer_below.ctx)
         memories = [
-            memory._replace(also_in=(layer_below.name,)) if memory.key in hidden else memory for memory in memories
+            memory._replace(also_in=(*memory.also_in, layer_below.name)) if memory.key in hidden else memory
+            for memory in memories
         ]
         rest = [as_memory(entry)._replace(layer=layer_below.name) for entry in matches if entry.key not in hidden]
         room = max(limit - len(memories), min(limits.LAYER_HITS, len(rest), limit - 1))

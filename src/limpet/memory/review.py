@@ -1,4 +1,4 @@
-"""What waits for a person: texts that an agent wrote for the person's layer, and imports to be looked at first.
+"""What waits for a person: texts that an agent wrote for the person's layer.
 
 A proposal is an entry of its own kind, so no list, search, digest or window shows it. It does not change: a newer one
 for the same key takes its place under a new id, so what a person accepts is what that person saw. A rejected one stays
@@ -86,13 +86,14 @@ def _target(entry: Entry) -> tuple[str, str]:
 
 
 def queue(ctx: Context) -> list[tuple[layers.Layer, Entry]]:
-    """What waits in every layer of this call, the oldest first."""
-    places = [layers.Layer(layers.PROJECT, ctx), *layers.below(ctx)]
-    which = Listing((PROPOSAL,), limit=limits.LIST_MAX)
-    waiting = [
-        (layer, entry) for layer in places for entry in layer.ctx.store.entries.list(layer.ctx.scope, which).entries
-    ]
-    return sorted(waiting, key=lambda item: (item[1].created_at, item[1].key))
+    """What waits in the person's layer, the oldest first. A proposal that a file brought into a project does
+    not wait for anybody: what it says of its author and its target is the file's word."""
+    own = layers.person(ctx)
+    if own is None:
+        return []
+    layer = layers.Layer(PERSON, own)
+    waiting = own.store.entries.list(own.scope, Listing((PROPOSAL,), limit=limits.LIST_MAX)).entries
+    return [(layer, entry) for entry in sorted(waiting, key=lambda entry: (entry.created_at, entry.key))]
 
 
 def waits_long(ctx: Context) -> str:
@@ -126,7 +127,8 @@ def accept_proposal(ctx: Context, id: str) -> Decided:
         if len(full) > limits.MEMORY_MAX_CHARS:
             raise errors.too_long("content", len(full), limits.MEMORY_MAX_CHARS, "Reject it, and write it anew.")
         pinned = before.pinned if before else False
-        return Draft(full, pinned=pinned, extra=holds.into({}), anew=True)
+        carried = validity.carried(before, full, str(entry.extra.get("mode")), holds)
+        return Draft(full, pinned=pinned, extra=carried.into({}), anew=True)
 
     target: Edit = (kind, key or None, decide)
     edits: list[Edit] = [(PROPOSAL, entry.key, _still(entry, DELETE)), target]
@@ -134,6 +136,7 @@ def accept_proposal(ctx: Context, id: str) -> Decided:
         edits.append((*replaced, validity.retiring(replaced)))
     operation = "write_memory" if kind == MEMORY else "add_note"
     detail = {"mode": entry.extra.get("mode", "replace"), "accepted": entry.key, "proposed_by": proposal.by}
+    detail |= validity.detail(replaced)
     layer.ctx.store.entries.edit_all(layer.ctx.scope, edits, layer.ctx.stamp(operation, detail))
     return Decided(proposal)
 

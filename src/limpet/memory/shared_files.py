@@ -133,22 +133,30 @@ class SharedFolder:
         finally:
             os.close(handle)
 
-    def save(self, key: str, text: str, expires_at: int | None, replaces: tuple[str, str] | None) -> None:
+    def save(
+        self, key: str, text: str, expires_at: int | None, replaces: tuple[str, str] | None, *, appended: bool = False
+    ) -> None:
         """Write the file of a key, over exactly what Limpet read of it. The lock is held."""
         if Masking().text(text) != text:
             raise errors.secret_in_shared_file(key)
-        before = next((file for file in self.read() if file.key == key), None)
+        before = self._of(key)
         name = before.name if before is not None else file_name(key)
+        if before is not None and (appended or before.text == text):  # what it says of the text stays
+            expires_at, replaces = expires_at or before.expires_at, replaces or before.replaces
         content = rendered(key, text, expires_at, replaces)
         if len(content) > FILE_BYTES:
             raise errors.too_long("content", len(content), FILE_BYTES, "Split it over several keys.")
-        _make(self.root)
-        with _opened(self.root) as folder:
+        if why := parsed(name, content).problem:
+            raise errors.no_shared_text(key, why)
+        with _opened(self.root, make=True) as folder:
             if folder is None:
                 raise errors.shared_file_unusable(f"{FOLDER}/{NAME}", "it is a link, or not yours")
             temporary = f".{name}.{os.urandom(4).hex()}"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            handle = os.open(temporary, flags, 0o644, dir_fd=folder)
+            try:
+                handle = os.open(temporary, flags, 0o644, dir_fd=folder)
+            except OSError as problem:
+                raise errors.store_read_only(f"{FOLDER}/{NAME}", problem.strerror or str(problem)) from problem
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(content)
@@ -167,7 +175,7 @@ class SharedFolder:
 
     def remove(self, key: str) -> None:
         """Take away the file of a key. The lock is held."""
-        before = next((file for file in self.read() if file.key == key), None)
+        before = self._of(key)
         with _opened(self.root) as folder:
             if folder is None or before is None:
                 return
@@ -175,6 +183,17 @@ class SharedFolder:
                 raise errors.shared_file_changed(before.name)
             os.unlink(before.name, dir_fd=folder)
             os.fsync(folder)
+
+    def _of(self, key: str) -> SharedFile | None:
+        """The file of a key. One that does not count is nobody's to write over: its text was not read."""
+        own = file_name(key)
+        files = self.read()
+        file = next((file for file in files if file.key == key or (file.problem and file.name == own)), None)
+        if file is None and len(files) >= FILES_MAX:
+            raise errors.no_shared_text(key, f"there are {FILES_MAX} files already, and no more are read")
+        if file is not None and (file.problem or not self.trusts(file.digest)):
+            raise errors.shared_file_left_out(file.name, file.problem or "it is new, or changed since it was trusted")
+        return file
 
 
 # --- the index --------------------------------------------------------------------------------------------------------
@@ -297,9 +316,7 @@ def _without_doubles(files: list[SharedFile]) -> list[SharedFile]:
     for file in files:
         counts[file.key] = counts.get(file.key, 0) + (not file.problem)
     return [
-        file._replace(key="", problem="another file has the same key")
-        if counts[file.key] > 1 and not file.problem
-        else file
+        file._replace(problem="another file has the same key") if counts[file.key] > 1 and not file.problem else file
         for file in files
     ]
 
@@ -334,13 +351,16 @@ def _content(folder: int, name: str) -> bytes | None:
 
 
 @contextmanager
-def _opened(root: str) -> Iterator[int | None]:
+def _opened(root: str, *, make: bool = False) -> Iterator[int | None]:
     """The folder of the files, opened through no link and owned by this user; None where there is none."""
     handles: list[int] = []
     try:
         try:
             handles.append(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
             for name in (FOLDER, NAME):
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, 0o755, dir_fd=handles[-1])
                 handles.append(os.open(name, DIRECTORY, dir_fd=handles[-1]))
             ours = all(os.fstat(handle).st_uid == os.geteuid() for handle in handles)
         except OSError:
@@ -349,14 +369,6 @@ def _opened(root: str) -> Iterator[int | None]:
     finally:
         for handle in handles:
             os.close(handle)
-
-
-def _make(root: str) -> None:
-    path = root
-    for name in (FOLDER, NAME):
-        path = os.path.join(path, name)
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o755)
 
 
 def _mark(text: str) -> str:

@@ -91,6 +91,17 @@ def retiring(name: EntryName) -> Follow:
     return Follow(decide)
 
 
+def carried(before: Entry | None, text: str, mode: str, new: Validity) -> Validity:
+    """What a write says of a text's validity. A text that is appended to, or written again as it is, keeps what it has;
+    a new text under the key has nothing of the one before."""
+    if before is None or (mode != "append" and before.content != text):
+        return new
+    previous = Validity.of(before.extra)
+    return Validity(
+        new.replaces or previous.replaces, None, new.expires_at or previous.expires_at, new.anchors or previous.anchors
+    )
+
+
 def restored(before: Entry) -> Draft:
     """An entry that nothing replaces any more."""
     return before.revised(done=False, extra=Validity.of(before.extra)._replace(replaced_by=None).into(before.extra))

@@ -496,7 +496,8 @@ class Surface:
     def _values(self, name: str, session: str | None) -> list[str]:
         if name == "tag":
             return [row["tag"] for row in self._hold.call("list_tags", {}, session=session, by=self._by)["tags"]]
-        return [row["id"] for row in self._hold.call("list_sessions", {}, by=self._by)["sessions"]]
+        listed = {"limit": limits.LIST_MAX}
+        return [row["id"] for row in self._hold.call("list_sessions", listed, by=self._by)["sessions"]]
 
     # --- prompts ------------------------------------------------------------------------------
 

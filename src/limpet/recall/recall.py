@@ -209,11 +209,12 @@ def _with_layers(ctx: Context, answer: Recalled, which: Filter, limit: int) -> R
     """The answer with what clearly fits of the layers below the project's; where both have a key, the project's."""
     if MEMORY not in which.kinds or which.tags or which.tags_any or which.session:
         return answer
-    above: set[str] = set()
+    above = [ctx]
     for layer in layers.below(ctx):
         asked = question.read(answer.query.strip()[: limits.QUERY_MAX_CHARS], ctx.now)
         matches = [match for match in _entries(layer.ctx, asked, which._replace(kinds=(MEMORY,))) if match.scored.fits]
-        hidden = layers.hidden_keys(ctx, (match.document.key for match in matches), above)
+        hidden = layers.hidden_keys(above, (match.document.key for match in matches))
+        above.append(layer.ctx)
         own = [match for match in matches if match.document.key not in hidden]
         fitted = _fitted(answer.query, own, _strong(own), min(limits.LAYER_HITS, limit), limits.RECALL_BUDGET_TOKENS)
         hits = tuple(hit._replace(layer=layer.name) for hit in labelled(layer.ctx, fitted, own).hits)

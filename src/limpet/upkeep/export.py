@@ -21,7 +21,7 @@ from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import INTEGER_MAX, Context, Json, storable
-from limpet.model import IMPORT, KINDS, MESSAGE, SEALS, SESSION, Draft, Entry, Output, Tombstone, lowest
+from limpet.model import IMPORT, KINDS, MESSAGE, PROPOSAL, SEALS, SESSION, Draft, Entry, Output, Tombstone, lowest
 from limpet.outputs.prepare import prepare
 from limpet.redaction import Masking, redact
 from limpet.redaction.entries import masked_entry
@@ -31,6 +31,7 @@ from limpet.upkeep.incoming import ImportRules
 from limpet.window import transcript
 
 FORMAT = 1
+NOT_IMPORTED = (SEALS, PROPOSAL)  # they speak for a person of where they were written
 _ENTRY_TYPES = {
     "kind": str,
     "key": str,
@@ -90,8 +91,8 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False, exa
             entries = [_masked(entry, masking) for entry in entries]
             events = [_masked_event(event, masking) for event in events]
         if merge or not exact:
-            entries = [_as_data(entry) for entry in entries if entry.kind != SEALS]
-            events = [_event_as_data(event) for event in events if event["kind"] != SEALS]
+            entries = [_as_data(entry) for entry in entries if entry.kind not in NOT_IMPORTED]
+            events = [_event_as_data(event) for event in events if event["kind"] not in NOT_IMPORTED]
         if merge:
             return _merge(ctx, entries, waiting)
         return ctx.store.load(ctx.scope, entries, events, waiting.arriving())

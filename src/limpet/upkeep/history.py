@@ -9,7 +9,7 @@ from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, Json
 from limpet.memory import layers
-from limpet.model import FOLD, HANDOFF, IMPORT, JOURNAL, PERSON, SESSION, Draft, Entry, Event, iso
+from limpet.model import FOLD, HANDOFF, IMPORT, JOURNAL, PERSON, PROPOSAL, SESSION, Draft, Entry, Event, iso
 from limpet.record import NamedTuple
 from limpet.redaction import VERBATIM
 from limpet.store import DELETE, Decide, Delete, EventQuery
@@ -47,9 +47,12 @@ def history(
     limit: int = limits.HISTORY_SHOWN,
     layer: str | None = None,
 ) -> History:
-    """Changes of the project, or of another layer of memory, newest first."""
+    """Changes of the project, or of another layer of memory, newest first. What waits for a person is shown to one."""
     ctx = layers.named(ctx, layer)
-    return History(ctx.store.entries.events(ctx.scope, EventQuery(kind, key, before_seq=before_seq, limit=limit)))
+    events = ctx.store.entries.events(ctx.scope, EventQuery(kind, key, before_seq=before_seq, limit=limit))
+    if ctx.who == PERSON:
+        return History(events)
+    return History(tuple(e._replace(before=None, after=None) if e.kind == PROPOSAL else e for e in events))
 
 
 def undo(ctx: Context, seq: int | None = None, dry_run: bool = False, layer: str | None = None) -> Undone:
@@ -131,7 +134,7 @@ def _hunks(ctx: Context, event: Event) -> tuple[Sequence[Mapping[str, Any]], boo
 
 def _other_half(ctx: Context, event: Event) -> Event | None:
     """A correction makes two changes, one after the other: of the new text, and of what it replaces."""
-    if "replaces" not in event.detail:
+    if "replaces" not in event.detail or event.kind == PROPOSAL:  # the third of an acceptance stays decided
         return None
     replaced = event.detail["replaces"] == [event.kind, event.key]
     half = ctx.store.entries.event(ctx.scope, event.seq - 1 if replaced else event.seq + 1)
@@ -216,8 +219,8 @@ def _last(ctx: Context) -> Event | None:
     are not skipped, though they cannot be undone here: otherwise an older change would be undone in their place.
     """
     event = _last_of_caller(ctx)
-    gone = ctx.store.outputs.last_deleted(ctx.scope)
-    if gone is not None and gone.gone_at > (event.at if event else 0) and _caller(gone.by) == _caller(ctx.by):
+    gone = ctx.store.outputs.last_deleted(ctx.scope, lambda by: _caller(by) == _caller(ctx.by))
+    if gone is not None and gone.gone_at > (event.at if event else 0):
         raise errors.output_stays(gone.id)
     return event
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any
@@ -43,9 +43,11 @@ def export_markdown(ctx: Context, folder: str, *, outputs: bool = True) -> Markd
     before = _claimed(folder)
     written: set[str] = set()
     for path, text in _files(ctx, outputs=outputs):
+        if path not in before:
+            _claim(folder, path)
         _write(folder, path, text)
         written.add(path)
-    gone = [path for path in before if path not in written and _OURS.fullmatch(path)]
+    gone = [path for path in sorted(before) if path not in written and _OURS.fullmatch(path)]
     for path in gone:
         _real_folder(folder, os.path.dirname(path))
         with suppress(FileNotFoundError):
@@ -138,16 +140,24 @@ def _path(names: dict[str, str], folder: str, key: str, ending: str = "md") -> s
     return path
 
 
-def _claimed(folder: str) -> Iterable[str]:
+def _claimed(folder: str) -> frozenset[str]:
     """The files of an earlier export in the folder. A folder with anything else in it is refused."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     marker = os.path.join(folder, MARKER)
     if os.path.isfile(marker) and not os.path.islink(marker):
-        with open(marker, encoding="utf-8") as file:
-            return file.read().splitlines()
+        with open(marker, encoding="utf-8", errors="replace") as file:
+            return frozenset(file.read().splitlines())
     if os.listdir(folder):
         raise errors.folder_in_use(folder)
-    return ()
+    return frozenset()
+
+
+def _claim(folder: str, path: str) -> None:
+    """List a new file as the export's before it is written. One that is there already is somebody else's."""
+    if os.path.lexists(os.path.join(folder, path)):
+        raise errors.target_in_export(os.path.join(folder, path))
+    with open(os.path.join(folder, MARKER), "a", encoding="utf-8", newline="\n") as file:
+        file.write(f"{path}\n")
 
 
 def _real_folder(folder: str, name: str) -> str:

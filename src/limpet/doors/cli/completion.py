@@ -5,6 +5,7 @@ Nothing is made and no error is shown: a shell asks while a person types.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from typing import Any
@@ -25,6 +26,9 @@ from limpet.recall.recall import CHOICES
 from limpet.upkeep import paging
 
 Json = dict[str, Any]
+# A shell puts a value on the command line as it is, and runs what `$(…)` in it says. Agents choose keys: other values
+# than these are left to people to type, in quotes.
+HARMLESS = re.compile(r"[\w.,:/@+][\w.,:/@+%=#-]*")
 HELP_CHARS = 50  # of a text that a shell shows beside an id
 Pairs = Iterable[tuple[str, str]]  # a value, and what it is
 
@@ -95,5 +99,9 @@ def complete(row: Command, name: str, parent: Invocation | None, incomplete: str
     with suppress(LimpetError, OSError), closing(cli):
         if read is not None and (name in STORELESS or render.exists(cli.settings.store)):
             pairs = [(value, render.one_line(about)[:HELP_CHARS]) for value, about in read(cli)]
-            return [CompletionItem(value, help=about) for value, about in pairs if value.startswith(incomplete)]
+            return [CompletionItem(value, help=about) for value, about in pairs if _fits(value, incomplete)]
     return []
+
+
+def _fits(value: str, incomplete: str) -> bool:
+    return value.startswith(incomplete) and HARMLESS.fullmatch(value) is not None

@@ -17,7 +17,7 @@ from limpet.window.transcript import message_of
 
 Json = dict[str, Any]
 MESSAGES_SHOWN = 20
-RESULT_LINES = 5  # of a tool's result; the rest is one line that says how much it is
+RESULT_LINES, LINE_CHARS = 5, 2_000  # of a tool's result; the rest is one line that says how much it is
 ROLES = {"user": "green", "assistant": "cyan", "tool": "dim", "system": "dim"}
 
 
@@ -53,6 +53,7 @@ def edit_memory(cli: Invocation, key: str) -> int:
 
     def save(content: str) -> int:
         arguments = {"key": key, "content": content.removesuffix("\n"), "expected_version": before["version"]}
+        arguments |= {"layer": before["layer"]} if "layer" in before else {}
         return replies.show(cli, "write_memory", cli.call("write_memory", arguments, cli.writing()), arguments)
 
     return own_logic.by_hand(cli, before["content"], save)
@@ -115,5 +116,11 @@ def _text(message: Message, *, short: bool = False) -> str:
         content = "\n".join(part.text for part in result.parts if isinstance(part, Text))
         lines = content.splitlines()
         more = f"\n… {len(lines) - RESULT_LINES:,} more lines" if short and len(lines) > RESULT_LINES else ""
-        parts.append("\n".join(lines[:RESULT_LINES]) + more if short else content)
+        first = "\n".join(_begin(line) for line in lines[:RESULT_LINES])
+        parts.append(first + more if short else content)
     return "\n".join(parts)
+
+
+def _begin(line: str) -> str:
+    left = len(line) - LINE_CHARS
+    return line if left <= 0 else f"{line[:LINE_CHARS]}… {left:,} more characters"

@@ -115,7 +115,7 @@ def adopt(cli: Invocation, id: str) -> None:
 def split(cli: Invocation, folder: str | None) -> None:
     paths = settings.paths(settings.process_environment())
     path = os.path.realpath(folder or locate(os.getcwd(), paths.shared).root)
-    with _alone(_home()):
+    with alone(_home()):
         person = read_person(paths.config)
         if person.projects.get(path, {}).get(OWN):
             raise errors.bad_name("folder", path, "it is a project of its own already")
@@ -137,7 +137,7 @@ def _add_table(config: str, table: str) -> None:
 
 
 @contextmanager
-def _alone(home: Home) -> Iterator[None]:
+def alone(home: Home) -> Iterator[None]:
     """Hold the lock of the data folder, for a file that is read, changed and written again."""
     path = os.path.join(home.make(), "lock")
     file = platform.here.create_file(path, new=False)

@@ -241,12 +241,17 @@ def _list_proposals(cli: Invocation, screen: Screen, reply: Json, arguments: Jso
         long = f", waiting for {item['waiting_days']:,} days" if "waiting_days" in item else ""
         screen.line(f"{item['id']}  {item['layer']} {item['kind']} {name} (by {item['by']}{long})", "bold")
         if "before" in item:
-            screen.block(f"in place of: {item['before']}")
-        screen.block(item["content"])
+            screen.block(f"in place of:\n{_set_in(item['before'])}")
+        screen.block(_set_in(item["content"]))
     if reply["proposals"]:
         cli.notice("`limpet review accept ID` lets a text count, `limpet review reject ID` leaves it out.")
     else:
         screen.line("Nothing waits for you.")
+
+
+def _set_in(text: str) -> str:
+    """The lines of a text, set in: none of them can pass for a heading between texts."""
+    return "\n".join(f"    {line}" for line in text.splitlines())
 
 
 def _pin_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:

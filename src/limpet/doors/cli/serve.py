@@ -167,21 +167,32 @@ def kept_token(settings: Settings) -> tuple[str, str]:
         path = os.path.join(folder, TOKEN_FILE)
         if earlier := _read_token(path):
             return earlier, path
-        new = f"{path}.{os.getpid()}.new"
-        with suppress(FileNotFoundError):
-            os.unlink(new)
+        new = f"{path}.{secrets.token_hex(4)}.new"
         with open(here.create_file(new), "w", encoding="ascii") as file:
             file.write(f"{token}\n")
-        os.replace(new, path)
+        return _placed(new, path) or token, path
     except (OSError, errors.LimpetError):
         return token, ""  # a folder that cannot be written, as in a container: then it is for this run
-    return token, path
+
+
+def _placed(new: str, path: str) -> str:
+    """Give the file its name. The token that is then there: of two servers that start at once, the first one's."""
+    try:
+        with suppress(OSError):  # there is one already, or the file system has no links
+            os.link(new, path)
+        if earlier := _read_token(path):
+            return earlier
+        os.replace(new, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+    return _read_token(path)
 
 
 def _read_token(path: str) -> str:
     """The token in the file; empty if there is none that can be relied on."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return ""
     with open(file, encoding="ascii", errors="replace") as opened:

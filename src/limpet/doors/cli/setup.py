@@ -12,13 +12,14 @@ from typing import Any
 from limpet import clients, errors, settings
 from limpet.clients import install as installer
 from limpet.clients.base import CodingAgent
-from limpet.clients.edits import InstallTarget, has_hooks
+from limpet.clients.edits import InstallTarget, has_hooks, hooks_in
 from limpet.clients.install import FileChange
 from limpet.doors.cli import glance
 from limpet.doors.cli.commands import Misuse
+from limpet.doors.cli.projects import alone
 from limpet.doors.cli.render import Screen, exists, shown_place
 from limpet.doors.cli.run import Invocation
-from limpet.home.folders import OFF
+from limpet.home.folders import OFF, Home
 from limpet.home.lasting import warnings
 from limpet.home.place import locate
 
@@ -108,7 +109,7 @@ def _agent(name: str) -> CodingAgent:
 def _target(client: CodingAgent, user: bool | None, shared: bool = False) -> InstallTarget:
     """Where to install. An agent without files in projects has it in the home folder, unless that was excluded."""
     home = os.path.expanduser("~")
-    if user or (user is None and "project" not in client.scopes):
+    if user or (user is None and not shared and "project" not in client.scopes):
         return InstallTarget("user", home, _start(), home)
     if "project" not in client.scopes:
         raise errors.no_project_files(client.title, client.name)
@@ -126,10 +127,11 @@ def _install(
     if installer.plugin_enabled(client, _project(), target.home):
         raise errors.plugin_installed(client.title)
     second = target._replace(scope="project" if shared else "shared")
-    moved = client.local_files and target.scope != "user" and _state(client, second) is True
-    changes = installer.plan_install(client, second if moved else target, options)
-    if not dry_run:
-        installer.apply_install(changes, settings.data_folder())
+    moved = client.local_files and target.scope != "user" and hooks_in(client, second)
+    with _alone(dry_run):
+        changes = installer.plan_install(client, second if moved else target, options)
+        if not dry_run:
+            installer.apply_install(changes, settings.data_folder())
     words = _words_after(client, target, changes, moved=moved)
     _tell(cli, client, target.scope, dry_run, changes, tuple(map(_done, changes)), words)
 
@@ -138,12 +140,18 @@ def uninstall(cli: Invocation, client: str, user: bool | None, dry_run: bool) ->
     agent = _agent(client)
     target, data = _target(agent, user), settings.data_folder()
     scopes = ("project", "shared") if target.scope == "project" and agent.local_files else (target.scope,)
-    planned = (installer.plan_uninstall(agent, target._replace(scope=scope), data) for scope in scopes)
-    changes = tuple({change.path: change for plan in planned for change in plan}.values())
-    if not dry_run:
-        installer.apply_uninstall(changes, data, target.root)
+    with _alone(dry_run):
+        planned = (installer.plan_uninstall(agent, target._replace(scope=scope), data) for scope in scopes)
+        changes = tuple({change.path: change for plan in planned for change in plan}.values())
+        if not dry_run:
+            installer.apply_uninstall(changes, data, target.root)
     words = () if any(change.needed for change in changes) else _elsewhere(agent, target.scope)
     _tell(cli, agent, target.scope, dry_run, changes, tuple(map(_undone, changes)), words)
+
+
+def _alone(dry_run: bool) -> contextlib.AbstractContextManager[None]:
+    """Installations in several projects change the same files in the home folder."""
+    return contextlib.nullcontext() if dry_run else alone(Home(settings.data_folder()))
 
 
 def _tell(

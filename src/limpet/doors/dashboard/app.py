@@ -159,7 +159,7 @@ class Dashboard:
         """Make the sample project, or delete it."""
         if not ours(request):
             return frame.answer(_problem("This form did not come from here", "Open the page and try again."), 403)
-        if not visit.principal.own_machine:
+        if not (visit.person and visit.principal.own_machine):  # the token of a local server is an agent's
             return self.refused(request, refusals.no_route(request.scope["path"]))
         if (await _form(request)).get("what") == "delete":
             await anyio.to_thread.run_sync(samples.remove)

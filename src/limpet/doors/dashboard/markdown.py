@@ -3,22 +3,28 @@
 A maintained parser (markdown-it-py, CommonMark) reads the text; the elements are made here, by `el`, so a text has no
 way around the escaping. HTML in a text is shown as the text it is. A link or an image is shown with its address and
 leads to no place: who wants to go there copies it. What the parser would take out of sight (definitions of links,
-entities) stays in sight, because people must see what a model reads.
+entities, words behind a fence) stays in sight, because people must see what a model reads; for the same reason a text
+with a table that would lose cells is shown as it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
 from limpet.doors.dashboard import html
 from limpet.doors.dashboard.html import Child, Html, el
 
-MOST_CHARS = 20_000  # of a text that is parsed: some 30 ms; a longer one is shown as it is
+# Of a text that is parsed, usually some 30 ms; one with more is shown as it is. Many signs take the parser long.
+MOST_CHARS, MOST_SIGNS = 20_000, 2_000
+COSTLY_SIGNS = "*_~[!<"
+DEEPEST = 40  # elements in each other, which are drawn by functions that call themselves
+LAYOUT = re.compile(r"[\s|\\:>*+-]+")  # of a table's lines: what is not in its cells, or looks like that
 DEEPEST_HEADING, BELOW = 6, 2  # a page has headings of its own above those of a text
 # Without one of these a text is the same with and without Markdown.
 SIGNS = re.compile(r"[*_`\[|~#]|^[ \t]*(?:[-+>]|\d+[.)])[ \t]|^[ \t]*[-=]{2,}[ \t]*$|\\$|^ {4}", re.MULTILINE)
@@ -42,9 +48,32 @@ PLAIN: Mapping[str, str] = {
 
 def markdown(text: str) -> Html:
     """The text as people read it."""
-    if len(text) > MOST_CHARS or not SIGNS.search(text):
+    is_costly = len(text) > MOST_CHARS or sum(map(text.count, COSTLY_SIGNS)) > MOST_SIGNS
+    if is_costly or not SIGNS.search(text):
         return el("pre", text, class_="text")
-    return el("div", _inside(SyntaxTreeNode(_parser().parse(text))), class_="md")
+    tokens = _parser().parse(text)
+    if _depth(tokens) > DEEPEST or _loses_cells(text, tokens):
+        return el("pre", text, class_="text")
+    return el("div", _inside(SyntaxTreeNode(tokens)), class_="md")
+
+
+def _depth(tokens: Iterable[Token]) -> int:
+    return max((token.level + _depth(token.children or ()) for token in tokens), default=0)
+
+
+def _loses_cells(text: str, tokens: Sequence[Token]) -> bool:
+    """Whether a row of a table has more cells than its head. The parser takes those out."""
+    lines = re.sub(r"\r\n?", "\n", text).replace("\0", "\ufffd").split("\n")
+    cells: list[str] = []
+    source = ""
+    for token in tokens:
+        if token.type == "table_open" and token.map:
+            source, cells = "".join(lines[slice(*token.map)]), []
+        elif token.type == "inline":
+            cells.append(token.content)
+        elif token.type == "table_close" and LAYOUT.sub("", source) != LAYOUT.sub("", "".join(cells)):
+            return True
+    return False
 
 
 def plain(text: str) -> str:
@@ -110,7 +139,9 @@ def _opens_item(node: SyntaxTreeNode) -> bool:
 
 
 def _code(node: SyntaxTreeNode) -> Child:
-    return el("pre", el("code", node.content.removesuffix("\n")), tabindex=0)
+    words = node.info.strip() if node.type == "fence" else ""
+    code = el("pre", el("code", node.content.removesuffix("\n")), tabindex=0)
+    return html.many(el("div", words, class_="dim"), code) if words else code
 
 
 def _link(node: SyntaxTreeNode) -> Child:

@@ -55,7 +55,7 @@ class View(NamedTuple):
 
     @property
     def is_sample(self) -> bool:
-        return self.own_machine and self.hold.scope.project == sample.PROJECT and bool(self.base)
+        return self.own_machine and self.hold.root == sample.place()
 
     def link(self, path: str, **parts: Value) -> str:
         return address(self.base + path, **parts)

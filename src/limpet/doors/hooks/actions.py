@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from contextlib import suppress
@@ -222,7 +223,7 @@ def keep(hook: Hook) -> Outcome:
     kept = outputs.keep_output(opened(hook), event.tool or "tool", event.result or "", event.arguments)
     if kept.output is None:
         return Outcome()
-    start = "limpet" if os.path.basename(sys.argv[0]) == "limpet" else f"{sys.executable} -m limpet"
+    start = "limpet" if os.path.basename(sys.argv[0]) == "limpet" else f"{shlex.quote(sys.executable)} -m limpet"
     command = f"{start} {triage.READING} {kept.output.id}"
     return Outcome(HookAnswer(output=f"{kept.text}\nWithout that tool: `{command}`."))
 

@@ -204,7 +204,7 @@ class Gate:
             return refusals.project_needed(principal.projects)
         if not principal.may_use(project):
             return refusals.wrong_project(project)
-        return self._projects.get(principal.tenant, project)
+        return self._projects.get(principal.tenant, project, with_sample=principal.own_machine)
 
     async def _within(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the request once its whole body is here, unless it is too large or its sender went away."""

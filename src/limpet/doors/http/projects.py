@@ -33,12 +33,13 @@ class Projects:
     def home(self) -> Limpet:
         return self._home
 
-    def get(self, tenant: str, project: str) -> ServedProject:
+    def get(self, tenant: str, project: str, *, with_sample: bool = False) -> ServedProject:
+        """The project. `with_sample`: for the one person of a local server, this machine's sample has a name too."""
         scope = Scope(tenant, project)
         if scope == self._home.scope:
             return ServedProject(self._home, has_folder=True)
         with self._lock:
-            if project == sample.PROJECT and not self._is_stored(scope):
+            if with_sample and project == sample.PROJECT and not self._is_stored(scope):
                 return self._opened_sample(tenant)
             opened = self._open.pop(scope, None) or ServedProject(self._home.elsewhere(scope), has_folder=False)
             self._open[scope] = opened

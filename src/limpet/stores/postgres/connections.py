@@ -238,9 +238,9 @@ class PostgresDatabase:
             refuse_newer(self.place, con.execute(f"SELECT {NEWEST}").fetchall()[0][0])
             self._next_look = time.monotonic() + SCHEMA_SECONDS
 
-    def is_distributed(self) -> bool:
+    def is_distributed(self, *, again: bool = False) -> bool:
         """Whether rows are on other servers."""
-        if self._distributed is None:
+        if self._distributed is None or again:
             self._distributed = self._read(distribute.is_distributed)
         return self._distributed
 

@@ -15,6 +15,7 @@ from limpet.stores.postgres.tenants import UNFILTERED
 
 TENANT_TABLES = TABLES[1:]  # all but the one that says which migrations have run
 EXTENSION = "SELECT extversion FROM pg_extension WHERE extname = 'citus'"
+ONE_DISTRIBUTED = "SELECT 1 FROM pg_dist_partition WHERE logicalrelid = '{}'::regclass"
 DISTRIBUTED = (
     "SELECT c.relname FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid "
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(%s)"

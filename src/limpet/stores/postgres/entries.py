@@ -307,8 +307,6 @@ class PostgresEntries:
 
     def _lock(self, con: Con, scope: Scope, stamp: Stamp) -> Row:
         """Lock the project's row, which is created for a new project."""
-        # Not a pipeline: after one the server (seen with PostgreSQL 18) does not start the timer of
-        # idle_in_transaction_session_timeout, and a process that is stopped now would keep its lock forever.
         while (locked := con.execute(LOCK, scope).fetchone()) is None:
             # One less than now, so that the first change is at `now` whether it needs a new time stamp or not. If
             # nothing is changed after all, this is not committed either.

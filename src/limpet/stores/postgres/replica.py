@@ -128,7 +128,12 @@ class Replica:
     def _mark(self, scope: Scope) -> Rows:
         if self._primary.is_distributed():  # its rows are on other servers
             raise Elsewhere(UNMARKED)
-        return self._primary.rows(scope.tenant, MARK, tuple(scope))
+        try:
+            return self._primary.rows(scope.tenant, MARK, tuple(scope))
+        except errors.StoreDamaged as problem:  # rows on other servers have no such columns
+            if not self._primary.is_distributed(again=True):
+                raise
+            raise Elsewhere(UNMARKED) from problem  # they went there since this process looked
 
     # --- connections --------------------------------------------------------------------------------------------------
 

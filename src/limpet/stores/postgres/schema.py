@@ -66,8 +66,12 @@ def _migrate(con: Con, place: str) -> None:
     """Inside a transaction: all missing migrations, or none. Waits for another process that is migrating."""
     con.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_NUMBER,))
     con.execute("SET LOCAL statement_timeout = 0")  # building an index may take long
-    exists = con.execute("SELECT to_regclass('limpet_schema') IS NOT NULL").fetchone()
-    version = _version(con, place) if exists == (True,) else _nothing_of_others(con, place)
+    exists = con.execute("SELECT to_regclass('limpet_schema') IS NOT NULL").fetchone() == (True,)
+    if exists:
+        # Every transaction reads the version first. This waits for those of an older Limpet: what they write after the
+        # migration would lack what it adds. Those that begin now wait, and then see that they are too old.
+        con.execute("LOCK TABLE limpet_schema IN ACCESS EXCLUSIVE MODE")
+    version = _version(con, place) if exists else _nothing_of_others(con, place)
     if version == SCHEMA:
         return
     for number in range(version + 1, SCHEMA + 1):

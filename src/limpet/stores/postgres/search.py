@@ -97,9 +97,10 @@ def containing(con: Con, place: str, scope: Scope, query: Listing, needle: str, 
         f"ORDER BY nullif(strpos(e.folded, %s), 0) NULLS LAST, "
         f"CASE WHEN strpos(e.folded, %s) = 0 THEN octet_length(e.content) END, "
         f"CASE WHEN strpos(e.folded, %s) = 0 THEN e.doc END DESC, {LATEST} LIMIT %s",
-        (*values, array(hits), folded, folded, folded, query.limit),
+        (*values, array(hits), folded, folded, folded, max(1, query.limit)),  # the first row carries the count
     ).fetchall()
-    return Page(tuple(rows.to_entry(place, scope, row[1:]) for row in page), page[0][0] if page else 0)
+    total = page[0][0] if page else 0
+    return Page(tuple(rows.to_entry(place, scope, row[1:]) for row in page[: query.limit]), total)
 
 
 def _newest(con: Con, conditions: Conditions, most: int) -> list[int]:

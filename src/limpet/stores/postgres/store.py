@@ -91,7 +91,9 @@ class PostgresStore:
     def distribute(self, *, dry_run: bool = False) -> Distribution:
         def work(con: Con, _: object) -> tuple[Distribution, Proof]:
             planned = distribute.distribute(con, self.place, dry_run=dry_run)
-            return planned, () if dry_run else (("SELECT 1", ()),)
+            return planned, () if dry_run else tuple(
+                (distribute.ONE_DISTRIBUTED.format(name), ()) for name, _ in planned.tables
+            )
 
         return self._db.write("", work)
 

@@ -37,6 +37,7 @@ NEW_EVENTS, EVENT_ROW = "INSERT INTO events VALUES {}", f"({', '.join(['%s'] * 1
 
 Statement = tuple[str, Mapping[str, Any] | Sequence[Any]]
 ROWS = 100  # inserted by one statement
+PARAMETERS = 65_535  # of one statement: the protocol has no more
 
 # The statements of a change. Their values are named: most are columns of an entry, which several of them use.
 THIS = "tenant = %(tenant)s AND project = %(project)s AND kind = %(kind)s AND key = %(key)s"
@@ -159,8 +160,12 @@ class Writer:
             self._insert(NEW_TAGS, TAG, tags)
 
     def _insert(self, sql: str, row: str, values: Sequence[Row]) -> list[Row]:
-        cursor = insert(self._con, sql, row, values)
-        return cursor.fetchall() if cursor is not None and cursor.description else []
+        most = PARAMETERS // row.count("%s")  # of a text with many tags there are many rows
+        added: list[Row] = []
+        for start in range(0, len(values), most):
+            cursor = insert(self._con, sql, row, values[start : start + most])
+            added += cursor.fetchall() if cursor is not None and cursor.description else []
+        return added
 
     def finish(self) -> None:
         self._con.execute(NEXT, {**self._scope._asdict(), "seq": self.seq, "clock": self.clock})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Generic
@@ -249,12 +249,12 @@ class SqlOutputs(ABC, Generic[S]):
         matches = self._transactions.rows(scope.tenant, f"{TOMBSTONES} WHERE {ONE}", (*scope, id.lower()))
         return chunks.to_tombstone(self.place, scope, matches[0][2:]) if matches else None
 
-    def last_deleted(self, scope: Scope) -> Tombstone | None:
+    def last_deleted(self, scope: Scope, by: Callable[[str], bool]) -> Tombstone | None:
         rows = self._transactions.rows(
             scope.tenant, f"{TOMBSTONES} WHERE {IN_PROJECT} ORDER BY gone_at DESC LIMIT {TOMBSTONE_BATCH}", tuple(scope)
         )
         tombstones = (chunks.to_tombstone(self.place, scope, row[2:]) for row in rows)
-        return next((gone for gone in tombstones if gone.why in (DELETED, CLEARED)), None)
+        return next((gone for gone in tombstones if gone.why in (DELETED, CLEARED) and by(gone.by)), None)
 
     # --- deleting -----------------------------------------------------------------------------------------------------
 

@@ -278,7 +278,7 @@ def tallied(query: Listing) -> Tallied | None:
 
 def still_listed(count: int, query: Listing, expired: Iterable[str]) -> int:
     """The tally of a listing without what has expired, of which these are the tags, as JSON."""
-    return count - sum(set(query.tags) <= folded_set(tags) for tags in expired)
+    return count - sum(_readable(tags).issuperset(query.tags) for tags in expired)
 
 
 @lru_cache(2_000)
@@ -287,9 +287,17 @@ def folded_set(tags: str) -> frozenset[str]:
     return frozenset(map(fold, _tags(tags)))
 
 
+def _readable(tags: str) -> frozenset[str]:
+    """The folded tags of an entry that is not shown; none where they are damaged, which who reads it is told."""
+    try:
+        return folded_set(tags)
+    except (ValueError, TypeError):
+        return frozenset()
+
+
 def open_tags(counted: Iterable[Row], expired: Iterable[str]) -> tuple[TagCount, ...]:
     """Counts by tag and label, without the tags (as JSON) of entries that have expired since they were counted."""
-    gone = Counter(fold(tag) for tags in expired for tag in _tags(tags))
+    gone = Counter(tag for tags in expired for tag in _readable(tags))
     left = (TagCount(label, count - gone[tag]) for tag, label, count in counted)
     return tuple(item for item in left if item.notes > 0)
 

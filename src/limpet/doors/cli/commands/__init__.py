@@ -61,7 +61,7 @@ BRIEFLY = {
     "completion": "The script that lets a shell complete words.",
     "doctor": "Check settings, store, checksums and permissions.",
     "index": "Make the vectors that recall compares texts by.",
-    "review": "What waits for your yes: proposals and imports.",
+    "review": "What waits for your yes: proposals of agents.",
     "store": "The store as a whole, over several servers.",
     "audit": "What somebody should look at: secrets, repeats, age.",
     "purge": "Take out what came from one origin.",

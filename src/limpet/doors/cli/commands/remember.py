@@ -67,7 +67,7 @@ MEMORY = (
     Command("memory delete", "limpet memory delete release", "`limpet undo` brings it back."),
     Command("memory pin", "limpet memory pin release", session=False, fixed={"pinned": True}),
     Command("memory unpin", "limpet memory unpin release", session=False, fixed={"pinned": False}),
-    Group("review", "What waits for you: texts that agents propose for your own memory, and imports.",
+    Group("review", "What waits for you: texts that agents propose for your own memory.",
         default="list"),
     Command("review list", "limpet review\nlimpet review list --json"),
     Command("review accept", "limpet review accept proposal_1772445300000",

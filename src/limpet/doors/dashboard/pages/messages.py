@@ -19,6 +19,7 @@ from limpet.window.transcript import PURGED, FoldRecord
 PAGE_SIZE = 40  # messages on one page
 RESULTS = 20  # messages after a page that are looked through for the results of its calls
 ARGUMENTS = 110  # characters of a call's arguments on its line
+SHOWN = 50_000  # characters of one text; a page of many long ones would be too much for a browser
 OUTPUT = re.compile(r"hold://([0-9a-f]{8,64})")
 WHO: Mapping[str, str] = {USER: "Person", ASSISTANT: "Agent", TOOL: "Tool", SYSTEM: "System"}
 
@@ -105,7 +106,7 @@ def _message(
         if isinstance(part, Text):
             pieces.append(_text(view, part.text, turn.message.role))
         elif isinstance(part, Thinking):
-            pieces.append(el("details", el("summary", "What it thought"), markdown(part.text)))
+            pieces.append(el("details", el("summary", "What it thought"), markdown(_cut(part.text))))
         elif isinstance(part, Call):
             pieces.append(_call(view, part, results.get(part.id)))
         elif isinstance(part, Result):
@@ -133,8 +134,13 @@ def _text(view: View, text: str, role: str) -> Html:
     if text == PURGED:
         return el("p", "This was taken out for good.", class_="dim")
     if role in (USER, ASSISTANT):
-        return parts.prose(text)
-    return parts.text(text, mono=True)
+        return parts.prose(_cut(text))
+    return parts.text(_cut(text), mono=True)
+
+
+def _cut(text: str) -> str:
+    left = len(text) - SHOWN
+    return text if left <= 0 else f"{text[:SHOWN]}\n… {left:,} more characters: `limpet messages --json` prints them"
 
 
 def _call(view: View, call: Call, result: Result | None) -> Html:
@@ -149,7 +155,7 @@ def _call(view: View, call: Call, result: Result | None) -> Html:
         " ",
         el("span", size, class_="state s-error" if failed else "dim"),
     )
-    arguments = el("pre", _laid_out(call.arguments), class_="text mono", tabindex=0)
+    arguments = el("pre", _cut(_laid_out(call.arguments)), class_="text mono", tabindex=0)
     inside = (
         html.many(el("h3", "Arguments"), arguments, el("h3", "Result"), _inside(view, result)) if result else arguments
     )
@@ -171,7 +177,7 @@ def _inside(view: View, result: Result) -> Html:
     links = [el("a", f"output {id}", href=view.link("/output", id=id)) for id in ids[:6]]
     media = [el("p", f"[{part.kind}]", class_="dim") for part in result.parts if isinstance(part, Media)]
     references = el("p", "Kept whole: ", [[link, " "] for link in links]) if links else None
-    return html.many(references, parts.text(text, mono=True), media)
+    return html.many(references, parts.text(_cut(text), mono=True), media)
 
 
 def _texts(result: Result) -> str:

@@ -1,4 +1,4 @@
-"""What waits for the person who looks: proposals of agents for the person's memory, and imports."""
+"""What waits for the person who looks: proposals of agents for the person's memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def review(view: View) -> DrawnPage:
     waiting = view.run("list_proposals").proposals
     rows = [_row(view, proposal) for proposal in waiting]
     body = el("ul", rows, class_="rows cards") if rows else parts.nothing("Nothing waits for you.")
-    sub = "Texts that count once you accept them: what agents propose for your own memory, and imports."
+    sub = "Texts that count once you accept them: what agents propose for your own memory."
     return DrawnPage("Review", many(parts.heading("Review", sub=sub), body), "/review")
 
 

@@ -24,13 +24,19 @@ def sessions(view: View) -> DrawnPage:
     older = view.with_query(page=page + 1) if listed.total > end else None
     body = el("ul", rows, class_="rows cards") if rows else _none(view, query)
     main = html.many(
-        parts.heading("Sessions", sub=f"{listed.total:,} {'found' if query or state else 'in all'}, the latest first"),
+        parts.heading("Sessions", sub=f"{counted(listed.total, query, state)}, the latest first"),
         _filters(view, query, state),
         parts.choices(view, "state", STATES, state),
         body,
         parts.pager(view, newest, older),
     )
     return DrawnPage("Sessions", main, "/sessions")
+
+
+def counted(total: int, query: str, state: str) -> str:
+    if query and total > limits.NOTES_COUNTED:  # a search counts no further
+        return f"{limits.NOTES_COUNTED:,} or more found"
+    return f"{total:,} {'found' if query or state else 'in all'}"
 
 
 def _none(view: View, query: str) -> Html:

@@ -26,7 +26,7 @@ def start(view: View) -> DrawnPage:
 
 def _is_used(client: CodingAgent) -> bool:
     """Whether the person uses this agent: it has left its folder in their home."""
-    return os.path.isdir(os.path.join(os.path.expanduser("~"), client.home_folder))
+    return bool(client.home_folder) and os.path.isdir(os.path.join(os.path.expanduser("~"), client.home_folder))
 
 
 def _connect(view: View) -> Html:
