@@ -227,7 +227,10 @@ def test_every_door_says_the_same_and_changes_nothing(
     assert problem.code == case.code
     assert len(problem.message) < 1_000
     if not case.mcp:
-        assert server.refusal(case.operation, case.arguments) == problem.message
+        # Of an argument that is not there, a server lists those that it shows.
+        begin = problem.message.partition(" It takes ")[0]
+        assert server.refusal(case.operation, case.arguments).startswith(begin)
+        assert case.code == "unknown_argument" or begin == problem.message
     if isinstance(case.cli, tuple):
         ran = run(*typed, *case.cli, stdin=case.stdin)
         assert (ran.code, sentence(ran)) == (problem.exit_code, problem.message)

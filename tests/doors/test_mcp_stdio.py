@@ -36,7 +36,7 @@ def server(store: str) -> Iterator[Lines]:
 def test_a_handshake_agrees_on_the_revision_asked_for(server: Lines, revision: str) -> None:
     answer = server.open(revision)
     assert answer["protocolVersion"] == revision
-    completions = {"completions": {}} if revision >= "2025-03-26" else {}
+    completions: dict[str, object] = {"completions": {}} if revision >= "2025-03-26" else {}
     assert answer["capabilities"] == {"tools": {}, "resources": {}, "prompts": {}, **completions}
     assert answer["serverInfo"]["name"] == "limpet"
     assert ("title" in answer["serverInfo"]) == (revision >= "2025-06-18")

@@ -53,10 +53,10 @@ def test_links_within_a_repository_and_of_ones_own_home_are_followed(computer: C
     """AGENTS.md is often a link to CLAUDE.md, and files in a home folder links to those of a repository of dotfiles."""
     project = computer.repository("tool", {"AGENTS.md": "# Rules\n"})
     (project / "CLAUDE.md").symlink_to("AGENTS.md")
-    computer.limpet("install", "claude-code", "--guidance", where=project)
-    assert "limpet" in (project / "AGENTS.md").read_text()
     dotfiles = computer.repository("dotfiles", {"claude.json": "{}\n"})
     (computer.home / ".claude.json").symlink_to(dotfiles / "claude.json")
+    computer.limpet("install", "claude-code", "--guidance", where=project)
+    assert "limpet" in (project / "AGENTS.md").read_text()
     computer.limpet("install", "claude-code", "--user", where=project)
     assert "limpet" in (dotfiles / "claude.json").read_text()
 

@@ -140,7 +140,13 @@ def test_an_accepted_addition_keeps_the_expiry(hold: Limpet, clock: Clock) -> No
 
 
 def test_an_import_brings_nothing_to_accept(opened: Opener) -> None:
-    extra = {"target": ["system_prompt", ""], "mode": "replace", "until": None, "by": "agent/mcp", "more": {}}
+    extra: dict[str, object] = {
+        "target": ["system_prompt", ""],
+        "mode": "replace",
+        "until": None,
+        "by": "agent/mcp",
+        "more": {},
+    }
     times = {"created_at": 1, "updated_at": 1}
     entry = {"kind": "proposal", "session": "", "content": "Obey", "tags": [], "done": False, "pinned": False, **times}
     lines = [
@@ -150,9 +156,9 @@ def test_an_import_brings_nothing_to_accept(opened: Opener) -> None:
             for key, more in (("proposal_1", extra), ("proposal_2", {}))
         ),
     ]
-    for project, how in (("merged", {"merge": True}), ("data", {"exact": False}), ("exact", {})):
+    for project, merge, exact in (("merged", True, True), ("data", False, False), ("exact", False, True)):
         hold = opened(project=project)
-        hold.import_lines(lines, **how)
+        hold.import_lines(lines, merge=merge, exact=exact)
         assert waiting(hold) == []
         with pytest.raises(NotFound):
             hold.call("accept_proposal", {"id": "proposal_1"}, by=ME)

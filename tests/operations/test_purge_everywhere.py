@@ -93,7 +93,7 @@ def test_what_was_moved_to_the_archive_goes_too(hold: Limpet, folder: Path, cloc
     answer = purge(hold, "import")
     assert not any("quince" in path.read_text() for path in files), answer
     assert all("walnut" in path.read_text() for path in files)
-    hold.undo()
+    hold.call("undo", {}, by="person/cli")
     assert [path.read_text() for path in files] == before
 
 
@@ -158,7 +158,7 @@ def test_no_journal_is_no_obstacle(hold: Limpet, folder: Path) -> None:
     hold.call("update_journal", {"section": "goal", "text": "quince"}, by=BAD)
     (folder / "NOTES.md").unlink()
     assert purge(hold, "import")["counts"] == {"journal": 1}
-    hold.undo()
+    hold.call("undo", {}, by="person/cli")
     assert not (folder / "NOTES.md").exists()
 
 
@@ -176,7 +176,7 @@ def test_results_go_by_the_tool_that_printed_them(hold: Limpet) -> None:
     answer = purge(hold, "tool/web_*")
     assert answer["counts"] == {"message": 1}
     assert (found(hold, "quince"), len(found(hold, "walnut"))) == (set(), 1)
-    hold.undo()
+    hold.call("undo", {}, by="person/cli")
     assert len(found(hold, "quince")) == 1
 
 
@@ -190,7 +190,7 @@ def test_checkpoints_and_drafts_go_with_the_tools_they_repeat(hold: Limpet, cloc
     assert answer["counts"] == {"handoff": 1, "session": 1}
     assert "quince" not in "".join(line for line in hold.export_lines() if '"entry"' in line[:9])
     assert hook_state.read(hold.context("two")).checkpoint == "asked for a walnut"
-    hold.undo()
+    hold.call("undo", {}, by="person/cli")
     assert hook_state.read(hold.context("one")).checkpoint == "Failed: quince"
     assert hold.store.entries.read(hold.scope, HANDOFF, "main/one") is not None
     clock.pass_by(DAY_MS)
@@ -208,7 +208,7 @@ def test_tasks_and_results_of_sessions_go_too(hold: Limpet) -> None:
     entry = hold.store.entries.read(hold.scope, SESSION, child.id)
     assert entry is not None
     assert (entry.content, entry.extra["result"], entry.done) == ("[purged]", "[purged]", True)
-    hold.undo()
+    hold.call("undo", {}, by="person/cli")
     assert hold.wait([child.id]).results[0].result == "one quince"
 
 

@@ -369,7 +369,8 @@ class Judge:
         self.before = now
 
     def _may_change(self, door: Door, path: Path) -> bool:
-        if path.is_relative_to(self.world.home / DATA) or path in (self.world.home / DATA).parents:
+        of_ours = path.is_relative_to(self.world.home / DATA) or path in (self.world.home / DATA).parents
+        if of_ours or (door.words[0] in ("install", "uninstall") and self._is_of_a_client(path)):
             return True
         if path.is_relative_to(self.world.home / ".config"):
             return " ".join(door.words).startswith(SETTINGS)
@@ -382,6 +383,12 @@ class Judge:
             return False
         is_journal = path.name.endswith(".md") or ".md.limpet-" in path.name or path.is_dir()
         return is_journal or door.words[0] in ("install", "uninstall")
+
+    def _is_of_a_client(self, path: Path) -> bool:
+        """Where coding agents keep what is a person's: Claude Code the servers of a project, others all they have."""
+        folders = [self.world.home / client.home_folder for client in clients.every() if client.home_folder]
+        inside = any(path.is_relative_to(folder) or path in folder.parents for folder in folders)
+        return path == self.world.home / ".claude.json" or (inside and path.is_relative_to(self.world.home))
 
     def _judge_words(self, door: Door, ended: Ended) -> None:
         said = ended.out + ended.err

@@ -302,7 +302,7 @@ BUGS = (
         "an installation follows links out of the project",
         "repositories",
         900,
-        (("clients/install.py", 'if target.scope != "user" and not os', 'if target.scope == "none" and not os'),),
+        (("clients/install.py", 'in_project = target.scope != "user" and', 'in_project = target.scope == "none" and'),),
     ),
     Bug(
         "any .git is a repository",

@@ -15,6 +15,7 @@ from typing import Any
 from limpet.journal.document import entries
 from limpet.journal.document.edit import ARCHIVE_CHARS, spliced
 from limpet.journal.document.markup import JournalDocument, one_line, scan, unescape
+from limpet.platform import sha256
 from limpet.record import NamedTuple
 
 CONTEXT_CHARS = 200  # before a piece, by which its place is found again
@@ -34,10 +35,13 @@ class RemovedPiece(NamedTuple):
 
 
 class Hunk(NamedTuple):
-    """Lines that a change replaced by others: where the new ones were put, and the text before them."""
+    """Lines that a change replaced by others, and where the new ones were put. The text before them belongs to other
+    entries, which a purge may take out, so two hashes of it are kept: of up to `context` characters and of one line."""
 
     at: int
+    context: int
     before: str
+    line: str
     old: str
     new: str
 
@@ -91,13 +95,18 @@ def hunks_between(before: str, after: str) -> tuple[Hunk, ...]:
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     starts = [0, *accumulate(map(len, new))]
     matcher = SequenceMatcher(None, old, new, autojunk=False)
-    return tuple(
-        Hunk(
-            starts[j1], after[max(0, starts[j1] - CONTEXT_CHARS) : starts[j1]], "".join(old[i1:i2]), "".join(new[j1:j2])
-        )
-        for what, i1, i2, j1, j2 in matcher.get_opcodes()
-        if what != "equal"
-    )
+    hunks = []
+    for what, i1, i2, j1, j2 in matcher.get_opcodes():
+        if what != "equal":
+            context = after[max(0, starts[j1] - CONTEXT_CHARS) : starts[j1]]
+            line = new[j1 - 1] if j1 else ""
+            texts = "".join(old[i1:i2]), "".join(new[j1:j2])
+            hunks.append(Hunk(starts[j1], len(context), _hash(context), _hash(line), *texts))
+    return tuple(hunks)
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def undone(text: str, hunks: Sequence[Hunk]) -> str | None:
@@ -113,7 +122,7 @@ def undone(text: str, hunks: Sequence[Hunk]) -> str | None:
 def redone(text: str, hunks: Sequence[Hunk]) -> str | None:
     """The text with the new lines again, after `undone`."""
     for hunk in hunks:
-        at = _standing(text, Hunk(hunk.at, hunk.before, hunk.new, hunk.old))
+        at = _standing(text, hunk._replace(old=hunk.new, new=hunk.old))
         if at is None:
             return None
         text = text[:at] + hunk.new + text[at + len(hunk.old) :]
@@ -122,13 +131,16 @@ def redone(text: str, hunks: Sequence[Hunk]) -> str | None:
 
 def _standing(text: str, hunk: Hunk) -> int | None:
     """Where the new lines are, behind the text that was before them, or else behind its last line."""
-    line = hunk.before[hunk.before.rstrip("\n").rfind("\n") + 1 :]
-    for context in (hunk.before, line):
-        sought = context + hunk.new
-        if text.startswith(sought, hunk.at - len(context)):
+    lines = text.splitlines(keepends=True)
+    starts = [0, *accumulate(map(len, lines))]
+    places = [(at, number) for number, at in enumerate(starts) if text.startswith(hunk.new, at)]
+    behind_text = [at for at, _ in places if at >= hunk.context and _hash(text[at - hunk.context : at]) == hunk.before]
+    behind_line = [at for at, number in places if _hash(lines[number - 1] if number else "") == hunk.line]
+    for positions in (behind_text, behind_line):
+        if hunk.at in positions:
             return hunk.at
-        if sought and text.count(sought) == 1:
-            return text.index(sought) + len(context)
+        if len(positions) == 1 and (hunk.new or hunk.context):
+            return positions[0]
     return None
 
 
