@@ -201,6 +201,32 @@ def test_a_note_with_a_colon_is_no_turn_of_a_conversation(hold: Limpet) -> None:
     assert "said by who is asked about" not in hit.why
 
 
+@pytest.mark.parametrize("subjects", [("Canary ring", "Release freeze", "Secrets", "Pager"), ("Decision", "TODO") * 2])
+def test_notes_that_begin_with_their_subject_do_not_bring_those_beside_them(hold: Limpet, subjects: list[str]) -> None:
+    texts = (
+        "new builds go to five percent of machines for one hour",
+        "nothing ships between Christmas and the seventh of January",
+        "passwords are read from Vault at start",
+        "the week begins on Wednesday at noon",
+    )
+    notes = hold.session("one").notes
+    ids = [notes.add(f"{subject}: {text}").id for subject, text in zip(subjects, texts, strict=True)]
+    assert keys(hold, "how long do new builds stay with five percent of machines") == ids[:1]
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        ("Anna: I sold my bicycle", "Bo: To whom?", "Anna: A neighbour, for eighty euros"),
+        ("Anna: Ich habe mein Fahrrad verkauft", "Bo: Und der Preis?", "Anna: Achtzig Euro"),
+    ],
+)
+def test_turns_of_people_bring_those_beside_them(hold: Limpet, talk: tuple[str, ...]) -> None:
+    ids = [hold.session("one").notes.add(turn).id for turn in talk]
+    query = "what did Anna get for the bicycle" if "bicycle" in talk[0] else "Wie teuer war das Fahrrad von Anna?"
+    assert ids[2] in keys(hold, query)
+
+
 def test_identifiers_are_found_split_and_joined(hold: Limpet) -> None:
     notes = hold.session("one").notes
     key = notes.add("pandas gives a dataframe, and check_is_int refuses floats; filePath is absolute").id

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from heapq import nlargest
 from math import log, log1p, sqrt
@@ -98,9 +98,15 @@ _IDENTIFIER = re.compile(r"\w+_\w+")  # folded, so that its capitals say nothing
 _NUMBERED = re.compile(r"(?!(?:19|20)\d\d$)(?=.*\d)\w{3,}")  # a number of something, no year
 
 # Recognises a spoken turn by its first characters.
-_SPOKEN = re.compile(r"\b(?:i|you|your|my|me|we|our)\b|[?!]", re.IGNORECASE)
+_SPOKEN = re.compile(
+    r"\b(?:i|you|your|my|me|we|our|ich|du|mir|mich|wir|je|tu|moi|nous|vous|yo|tú|mi|nosotros|eu|você|io|noi|ik|jij|я|ты|мы)\b"
+    r"|[?!？！我你私]",
+    re.IGNORECASE,
+)
 UNNAMED = " "  # the speaker of a turn without a name; differs from every name
 NAMED_LEAST = 2  # texts of a session that must begin with a name and a colon
+NAMED_SPOKEN = 0.2  # the share of these that must be spoken: notes that begin with "Decision:" are no turns
+TURNS_EACH = 2  # turns of each of them on average, where there are more than a few: a subject begins one note
 TALK_LEAST, TALK_SHARE = 6, 0.5  # texts that a session must have, and the share of them that must be spoken turns
 
 
@@ -173,7 +179,7 @@ def speakers(documents: Mapping[int, Document]) -> dict[int, str]:
             by_session = named if says[doc] else unnamed
             by_session.setdefault((document.kind, document.session), []).append(doc)
     for session, docs in named.items():
-        if len(docs) < NAMED_LEAST:  # a colon alone makes no conversation
+        if not _is_talk([documents[doc].head for doc in docs], {says[doc] for doc in docs}):
             says.update(dict.fromkeys(docs, ""))
             unnamed.setdefault(session, []).extend(docs)
     for docs in unnamed.values():
@@ -181,6 +187,14 @@ def speakers(documents: Mapping[int, Document]) -> dict[int, str]:
         if len(docs) >= TALK_LEAST and spoken >= TALK_SHARE * len(docs):
             says.update(dict.fromkeys(docs, UNNAMED))
     return says
+
+
+def _is_talk(heads: Sequence[str], named: Set[str]) -> bool:
+    """Whether texts that begin with a name and a colon are turns. A note may begin with its subject in that way; but
+    few speak, each of them more than once, and they say I and you, or ask."""
+    spoken = sum(_SPOKEN.search(head) is not None for head in heads)
+    few = len(named) <= max(NAMED_LEAST, len(heads) / TURNS_EACH)
+    return len(heads) >= NAMED_LEAST and (not ROLES.isdisjoint(named) or (few and spoken >= NAMED_SPOKEN * len(heads)))
 
 
 class Signals(NamedTuple):
