@@ -100,7 +100,7 @@ _NUMBERED = re.compile(r"(?!(?:19|20)\d\d$)(?=.*\d)\w{3,}")  # a number of somet
 # Recognises a spoken turn by its first characters.
 _SPOKEN = re.compile(
     r"\b(?:i|you|your|my|me|we|our|ich|du|mir|mich|wir|je|tu|moi|nous|vous|yo|tú|mi|nosotros|eu|você|io|noi|ik|jij|я|ты|мы)\b"
-    r"|[?!？！我你私]",
+    r"|[?!\uff01\uff1f我你私]",
     re.IGNORECASE,
 )
 UNNAMED = " "  # the speaker of a turn without a name; differs from every name
