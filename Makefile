@@ -60,15 +60,16 @@ coverage: $(STAMP) ## All tests with a report of the lines they did not reach; t
 torture: $(STAMP) ## Kills, power cuts, full disks, races; SCALE=ci|minutes|full, GOALS="power flips", WRITE=docs/reliability.md
 	PYTHONPATH=tests $(PY) -m torture --scale $(or $(SCALE),minutes) $(GOALS) $(if $(WRITE),--write $(WRITE))
 
-torture-seeded: $(STAMP) ## Put 28 bugs into a copy, one at a time, and see that a goal notices each
+torture-seeded: $(STAMP) ## Put 30 bugs into a copy, one at a time, and see that a goal notices each
 	PYTHONPATH=tests $(PY) -m torture --seeded $(if $(WRITE),--write $(WRITE))
 
 test-slow: $(STAMP) ## The slow tests, then the property tests with many new examples
 	$(PY) -m pytest -m slow --timeout 900
 	HYPOTHESIS_PROFILE=long $(PY) -m pytest -n 2 -m "hypothesis and not slow" --timeout 1800
 
-life: $(STAMP) ## All stories of people and agents, through real doors
-	$(PY) -m pytest -n 2 -m "" tests/life
+# With SECONDS: stories composed at random, for so long. Each failure is printed with the number that tells it again.
+life: $(STAMP) ## All stories of people and agents, through real doors; SECONDS=600 SEED=7 composes new ones
+	$(if $(SECONDS),PYTHONPATH=tests $(PY) -m life --keep-going --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)),$(PY) -m pytest -n 2 -m "" tests/life)
 
 test-database: $(STAMP) ## The contract of the stores on a database that is emptied; DATABASE=postgresql://… of a superuser
 	@test -n "$(DATABASE)" || { echo "Name a database that may be emptied: make test-database DATABASE=postgresql://…" >&2; exit 2; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from life import composed
 from torture import cuts, damage, disk, fuzz, hostile, journal, kills, lists, people, repositories, server, writers
 from torture.kit import Goal
 from torture.suites import tests
@@ -46,6 +47,7 @@ ALL = (
     Goal("paths", "Nothing outside of the project is read", people.paths, 100, 20_000, 500_000),
     Goal("repositories", "No repository gets, shows or runs anything", repositories.repositories, 60, 1_500, 20_000),
     Goal("injections", "No text is read as SQL, a search, a command or a path", lists.injections, 200, 6_000, 60_000),
+    Goal("life", "Stories composed at random come true", composed.kept, 0, 10, 500),
     Goal("doors", "A web page cannot reach the server", tests(DOORS, "-k", "foreign or origin or form"), 0, 1, 1),
     Goal("scopes", "Every door has the same lock", tests("tests/doors/test_http_matrix.py"), 0, 1, 1),
     Goal("tenants", "Nobody sees another's rows", tests("tests/contract/test_projects.py"), 0, 1, 1),

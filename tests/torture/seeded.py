@@ -51,6 +51,8 @@ TAGS = "con.rows(TAG_COUNTS, (*scope, kind, session))"
 BELIEVED = '    if trusted == brought.digest != "":\n'
 OUTSIDE = "    if not path.startswith(home.rstrip(os.sep) + os.sep):\n"
 LINKED = "    if path != plain and (not target.endswith"
+NEWER = "        if int(version) > SCHEMA:\n"
+MASKED = "        masked = redact(text, before=before)\n        if masked.count:\n"
 HELD = "(self._site.refusal(Request(scope)) or self._enter)"
 
 BUGS = (
@@ -315,6 +317,20 @@ BUGS = (
         "repositories",
         900,
         (("doors/hooks/actions.py", "safe.quoted(text, FILE)", "text"),),
+    ),
+    Bug(
+        "an old process writes on after an upgrade",
+        "life",
+        12,
+        ((FILE, NEWER, NEWER.replace("> SCHEMA", "> SCHEMA + 1")),),
+        "of 0.1.0",
+    ),
+    Bug(
+        "notes are stored with their secrets",
+        "life",
+        12,
+        (("redaction/__init__.py", MASKED, MASKED.replace("masked = redact(text, before=before)", "return text")),),
+        "of 0.1.0",
     ),
 )
 
