@@ -29,6 +29,7 @@ from life.world import (
     Project,
     Refused,
     Server,
+    Truth,
     World,
     killed,
     program,
@@ -839,6 +840,30 @@ def exported_and_imported(world: World, chance: random.Random) -> None:
 
 
 @kind(1)
+def project_forgotten(world: World, chance: random.Random) -> None:
+    """A person deletes all that is kept of a project. Nothing of it is left on the disk, and the others have theirs."""
+    if len(world.projects) < 2:
+        return
+    project, name = chance.choice(world.projects[1:]), word(chance)
+    (values,) = world.library(project.folder, [("add_note", {"content": f"{name} is the new name."}, "monday")])
+    project.truth.notes[values["note_id"]] = (f"{name} is the new name.", (), False)
+    world.look(project)
+    for place in project.places:
+        world.leave(place)
+    known = world.machine.answer("project", "show", "--json", where=project.folder)
+    world.machine.limpet("project", "forget", known["id"], "--yes", where=project.folder)
+    kept = [path.name for path in files_of(world) if name.encode() in path.read_bytes()]
+    same("files with words of a forgotten project", kept, [])
+    journals = project.truth.journals
+    project.truth = Truth()
+    project.truth.journals = journals  # a file of the folder, and a person's
+
+
+def files_of(world: World) -> list[Path]:
+    return [path for path in world.machine.home.rglob("*") if path.is_file()]
+
+
+@kind(1)
 def backed_up(world: World, chance: random.Random) -> None:
     """A backup is put into an empty store, and says the same."""
     project = of(world, chance)
@@ -855,7 +880,7 @@ def backed_up(world: World, chance: random.Random) -> None:
     world.look_at_messages(twin)
 
 
-@kind(1)
+@kind(2)
 def newer_version_came(world: World, chance: random.Random) -> None:
     """Somebody upgrades while an agent's server runs: the old one is refused, and nothing is harmed."""
     project = of(world, chance)
