@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -36,7 +37,7 @@ class Gemini(Agent):
             "GEMINI_CLI_NO_RELAUNCH": "true",
         }
         script = self.put("again.py", AGAIN)
-        again = {"type": "command", "command": f"{sys.executable} {script}", "timeout": 20_000}
+        again = {"type": "command", "command": shlex.join([sys.executable, str(script)]), "timeout": 20_000}
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
             "mcpServers": {

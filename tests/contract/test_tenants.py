@@ -140,7 +140,8 @@ def test_with_the_rule_switched_off_the_missing_filter_is_noticed(
     with sent(monkeypatch, without_filter):
         wrong = answers(server, MINE)
     same = {name for name, answer in wrong.items() if answer == right[name]}
-    assert same == set()
+    # Of two rows with one key a read gets whichever the database comes to first, and that may be the right one.
+    assert same <= {"read"}
     assert "theirs" in repr(wrong)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import stat
 import sys
 from pathlib import Path
@@ -146,7 +147,7 @@ def editor(folder: Path, body: str) -> dict[str, str]:
         "import subprocess, sys, os, stat\npath = sys.argv[-1]\ntext = open(path, newline='').read()\n"
         f"COMMAND = {list(COMMAND)!r}\n{body}\nopen(path, 'w', newline='').write(text)\n"
     )
-    return {"EDITOR": f"{sys.executable} {script}", "VISUAL": "", "TMPDIR": str(temporary(folder))}
+    return {"EDITOR": shlex.join([sys.executable, str(script)]), "VISUAL": "", "TMPDIR": str(temporary(folder))}
 
 
 def temporary(folder: Path) -> Path:
@@ -198,6 +199,25 @@ def test_an_editor_that_changes_nothing_writes_nothing(folder: Path) -> None:
     assert os.listdir(temporary(folder)) == []
 
 
+def test_an_editor_that_cannot_be_run_is_named(folder: Path) -> None:
+    env = {"EDITOR": "no-such-editor", "VISUAL": "", "TMPDIR": str(temporary(folder))}
+    code, got = on_terminal(folder, "pad", "edit", "--session", "s", env=env)
+    assert code == 2
+    assert b"no-such-editor" in got
+    assert b"Set EDITOR" in got
+    assert b"inside Limpet" not in got
+    assert os.listdir(temporary(folder)) == []
+
+
+def test_what_an_editor_saved_is_kept_when_it_ends_with_an_error(folder: Path) -> None:
+    env = editor(folder, "text = 'half done'\nimport atexit\natexit.register(os._exit, 1)")
+    code, got = on_terminal(folder, "pad", "edit", "--session", "s", env=env)
+    assert code == 2
+    (kept,) = temporary(folder).iterdir()
+    assert kept.read_text() == "half done"
+    assert str(kept).encode() in got.replace(b"\r\n", b"")
+
+
 def test_a_change_made_meanwhile_is_not_overwritten_and_the_edit_is_kept(folder: Path) -> None:
     child(folder, "pad", "write", "one", "--session", "s")
     meanwhile = "subprocess.run([*COMMAND, 'pad', 'write', 'by an agent', '--session', 's'], check=True, stdout=2)\n"
@@ -215,7 +235,7 @@ def test_a_change_made_meanwhile_is_not_overwritten_and_the_edit_is_kept(folder:
 def test_an_editor_that_fails_changes_nothing(folder: Path) -> None:
     child(folder, "pad", "write", "one", "--session", "s")
     code, got = on_terminal(folder, "pad", "edit", "--session", "s", env=editor(folder, "sys.exit(3)"))
-    assert code == 1
+    assert code == 2
     assert b"Editing failed" in got
     assert os.listdir(temporary(folder)) == []
     assert shown(folder) == "one\n"

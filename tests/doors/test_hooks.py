@@ -420,7 +420,7 @@ def test_a_preview_names_a_command_that_reads_the_rest_and_is_not_kept_again(pla
     """An agent may run the hooks without the server. The path of its Python may have spaces."""
     python = tmp_path / "my programs" / "python"
     python.parent.mkdir()
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o700)
     text = "\n".join(f"line {number} of a long result" for number in range(5_000))
     run = "import sys; from limpet.__main__ import main; sys.executable = sys.argv.pop(1); main()"

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -263,7 +264,7 @@ def test_signals_are_handed_on(which: int, store: Path) -> None:
 
 
 def test_a_launcher_that_ends_does_not_end_the_server(store: Path) -> None:
-    inner = f"{sys.executable} {UPSTREAM} serve"
+    inner = shlex.join([sys.executable, UPSTREAM, "serve"])
     pid = store.with_name("launcher")
     command = [*wrapped(store)[:-3], "sh", "-c", f"echo $$ > {pid}; exec 3<&0; {inner} <&3 & sleep 0.2"]
     with Lines(command) as client:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -135,7 +136,7 @@ def test_the_command_of_the_bundle_serves(run: Run, tmp_path: Path) -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"}}
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
     assert config["command"] == "uvx"
-    script = f"{sys.executable} -m uv tool run {' '.join(config['args'])} <<'EOF'\n{request}\nEOF\n"
+    script = f"{shlex.quote(sys.executable)} -m uv tool run {shlex.join(config['args'])} <<'EOF'\n{request}\nEOF\n"
     answer = json.loads(run("/bin/sh", "-c", script).splitlines()[0])
     assert answer["result"]["serverInfo"]["name"] == "limpet"
 

@@ -183,9 +183,13 @@ def by_hand(cli: Invocation, before: str, save: Callable[[str], int]) -> int:
     try:
         import click  # late: most commands need neither an editor nor click
 
-        click.edit(filename=path)
-        with open(path, "rb") as file:
-            after = file.read().decode("utf-8", "surrogateescape")
+        try:
+            click.edit(filename=path)
+        except click.ClickException as problem:
+            saved = _content(path) == before  # an editor that was left with an error may have saved something
+            where = "" if saved else f" Your text is kept in {path}."
+            raise Misuse(f"{problem.message}. Set EDITOR to another one, or give the text.{where}") from problem
+        after = _content(path)
         # Editors end the last line; that alone is no change.
         if after in (before, before + "\n"):
             cli.notice("nothing was changed.")
@@ -198,6 +202,11 @@ def by_hand(cli: Invocation, before: str, save: Callable[[str], int]) -> int:
     finally:
         if saved:
             os.unlink(path)
+
+
+def _content(path: str) -> str:
+    with open(path, "rb") as file:
+        return file.read().decode("utf-8", "surrogateescape")
 
 
 def _private_file(content: str) -> str:
