@@ -5,7 +5,7 @@ definitions. The gateway routes messages to the right server and back. Requests 
 each goes to one server; requests of servers get new ids, because two servers may use the same. A list is requested from
 all servers at once and answered with what has arrived in time.
 
-The gateway speaks every revision, whichever its servers speak. A request of 2026-07-28 is known by its `_meta`, and is
+The gateway speaks every revision to clients and to servers. A request of 2026-07-28 is known by its `_meta`, and is
 answered in its form. `Member` translates between the two eras. A client of 2026-07-28 takes no requests and no
 announcements of servers, so it gets none from those that have only the handshake.
 """
