@@ -2,7 +2,7 @@
 
 The file is JSON as clients have it (`mcpServers`), or the same in TOML. A server has a `command` with `args`, or a
 `url` with `headers`. A command gets the few variables that every program needs, those of its `env` and those that
-`pass_env` names, so that a key for one server does not reach the others. `${NAME}` in a value stands for an environment
+`pass_env` names, so that a key for one server does not reach the others. `${NAME}` in a value is that of an environment
 variable, so that no secret has to be in the file.
 
 No method of `Member` blocks. A thread of the link does what can take long, and passes the result on under the gateway's

@@ -416,7 +416,7 @@ def _name(message: Json) -> object:
 
 
 def serve(connect: Callable[[Events], Link], backend: Backend) -> int:
-    """Stand between a client on stdin and stdout and the link that `connect` opens; the exit code."""
+    """Connect a client on stdin and stdout with the link that `connect` opens; the exit code."""
     nothing = os.open(os.devnull, os.O_RDWR)
     # Both streams belong to the protocol: no other code in this process may read or write them.
     client_in, client_out = os.dup(0), os.dup(1)
