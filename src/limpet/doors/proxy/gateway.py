@@ -7,7 +7,7 @@ all servers at once and answered with what has arrived in time.
 
 The gateway speaks every revision to clients and to servers. A request of 2026-07-28 is known by its `_meta`, and is
 answered in its form. `Member` translates between the two eras. A client of 2026-07-28 takes no requests and no
-announcements of servers, so it gets none from those that have only the handshake.
+announcements of servers, so it gets none from those that know the handshake alone.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Gateway:
             self._refuse(key, METHOD_NOT_FOUND, f"Method not found: {method[:100]}")
 
     def _request_before_2026(self, key: rewrite.Key, method: str, params: Json, text: str) -> bool:
-        """Answer what only the revisions with a handshake have. False if it is nothing of that."""
+        """Answer what revisions with a handshake have and 2026-07-28 has not. False if it is nothing of that."""
         if method == HANDSHAKE:
             self._hello, self._greeted = params, True
             revision = str(params.get("protocolVersion"))

@@ -126,7 +126,7 @@ def modern_hello(hello: Json) -> Json:
 
 
 def hello_of(meta: Json, version: str) -> Json:
-    """The params of `initialize` for a server that has only the handshake, behind a client of 2026-07-28.
+    """The params of `initialize` for a server that knows the handshake alone, behind a client of 2026-07-28.
 
     Such a client takes no requests of servers, so none may be sent: it is said to be able to answer none.
     """
