@@ -8,7 +8,8 @@ deleted between the two statements is found or not, as if it had been added or d
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from limpet import limits
 from limpet.model import Entry, Scope
@@ -17,7 +18,7 @@ from limpet.store import Listing, Page, Words
 from limpet.stores.postgres.candidates import array, lexeme, like
 from limpet.stores.postgres.schema import Con
 from limpet.stores.postgres.tenants import numbers
-from limpet.stores.shared import rows
+from limpet.stores.shared import found, rows
 from limpet.stores.shared.rows import E_FIELDS
 from limpet.stores.shared.sql import Row
 from limpet.text import words as analyse
@@ -80,33 +81,56 @@ def _count(con: Con, scope: Scope, query: Listing) -> int:
 
 
 def containing(con: Con, place: str, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
-    folded = analyse.fold(needle)
-    most = limits.NOTES_COUNTED + 1
-    where, values = _listing(scope, query)
-    hits = _newest(con, Conditions(f"{where} AND e.folded LIKE %s", (*values, like(folded))), most)
-    tsquery = _tsquery(words) if words is not None and len(hits) < most else None
-    if tsquery is not None:
-        beside = f"{where} AND e.terms @@ CAST(%s AS tsquery) AND e.folded NOT LIKE %s"
-        hits += _newest(con, Conditions(beside, (*values, tsquery, like(folded))), most - len(hits))
-    if not hits:
-        return Page((), 0)
-    # Those without the string have no position; they come last, the shortest first. They are counted again, under the
-    # rule that shows a tenant its own.
-    page = con.execute(
-        f"SELECT count(*) OVER (), {E_FIELDS} FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[]) "  # noqa: S608
-        f"ORDER BY nullif(strpos(e.folded, %s), 0) NULLS LAST, "
-        f"CASE WHEN strpos(e.folded, %s) = 0 THEN octet_length(e.content) END, "
-        f"CASE WHEN strpos(e.folded, %s) = 0 THEN e.doc END DESC, {LATEST} LIMIT %s",
-        (*values, array(hits), folded, folded, folded, max(1, query.limit)),  # the first row carries the count
-    ).fetchall()
-    total = page[0][0] if page else 0
-    return Page(tuple(rows.to_entry(place, scope, row[1:]) for row in page[: query.limit]), total)
+    sought = found.Sought.of(needle)
+    conditions = _listing(scope, query)
+    most = limits.NOTES_COUNTED
+    full = min(query.limit, most)  # what comes later is not on the page then
+    tsquery = None if words is None else _tsquery(words)
+    hits = _as_words(con, conditions, sought, tsquery)
+    more = len(hits) > full
+    if not more:
+        inside = Conditions(f"{conditions.where} AND e.folded LIKE %s", (*conditions.values, like(sought.text)))
+        hits += _others(con, found.INSIDE, inside, hits)
+        more = len(hits) > full
+    if not more and tsquery is not None:
+        matching = f"{conditions.where} AND e.terms @@ CAST(%s AS tsquery)"
+        hits += _others(con, found.BY_STEM, Conditions(matching, (*conditions.values, tsquery)), hits)
+
+    def load(docs: Sequence[int]) -> dict[int, Entry]:
+        sql = f"SELECT e.doc, {E_FIELDS} FROM entries e WHERE {conditions.where} AND e.doc = ANY(%s::bigint[])"  # noqa: S608
+        loaded = con.execute(sql, (*conditions.values, array(docs))).fetchall() if docs else []
+        return {row[0]: rows.to_entry(place, scope, row[1:]) for row in loaded}
+
+    return Page(found.page(hits, sought, query.limit, load), min(len(hits), most), more or len(hits) > most)
 
 
-def _newest(con: Con, conditions: Conditions, most: int) -> list[int]:
-    """The numbers of the newest texts that fit."""
-    sql = f"SELECT e.doc FROM entries e WHERE {conditions.where} ORDER BY e.doc DESC LIMIT %s"  # noqa: S608
-    return [doc for (doc,) in numbers(con, sql, (*conditions.values, most))]
+def _as_words(con: Con, conditions: Conditions, sought: found.Sought, tsquery: str | None) -> list[found.Hit]:
+    """The newest texts with every word of a text as a word. Without a word query, those alone that contain it as it
+    stands. The letters beside a word are looked at by who reads the text: here only those of ASCII count as such."""
+    if not sought.runs:
+        return []
+    where, values = conditions
+    for run in sought.runs:
+        where += " AND e.folded LIKE %s AND e.folded ~ %s"
+        values += (like(run), f"(^|[^a-z0-9]){run}([^a-z0-9]|$)")
+    if tsquery is None:
+        where, values = f"{where} AND e.folded LIKE %s", (*values, like(sought.text))
+    else:
+        where, values = f"{where} AND e.terms @@ CAST(%s AS tsquery)", (*values, tsquery)
+    fit = f"CASE WHEN strpos(e.folded, %s) > 0 THEN {found.AS_ASKED} ELSE {found.EVERY_WORD} END"
+    sql = f"SELECT {fit}, octet_length(e.content), -e.doc FROM entries e WHERE {where} ORDER BY e.doc DESC LIMIT %s"  # noqa: S608
+    return cast("list[found.Hit]", numbers(con, sql, (sought.text, *values, limits.NOTES_COUNTED + 1)))
+
+
+def _others(con: Con, fit: int, conditions: Conditions, besides: Sequence[found.Hit]) -> list[found.Hit]:
+    """The newest that fit besides these, as many as are counted."""
+    known = array(-number for *_, number in besides)
+    sql = (
+        f"SELECT {fit}, octet_length(e.content), -e.doc FROM entries e WHERE {conditions.where} "  # noqa: S608
+        "AND e.doc <> ALL(%s::bigint[]) ORDER BY e.doc DESC LIMIT %s"
+    )
+    room = limits.NOTES_COUNTED + 1 - len(besides)
+    return cast("list[found.Hit]", numbers(con, sql, (*conditions.values, known, room)))
 
 
 def matching(con: Con, place: str, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:

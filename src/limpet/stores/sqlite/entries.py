@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import apsw
@@ -28,12 +27,20 @@ from limpet.store import (
     entry_record,
     to_json,
 )
-from limpet.stores.shared import retries, rows
+from limpet.stores.shared import found, retries, rows
 from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.rows import E_FIELDS, FIELDS, indexed_text
 from limpet.stores.shared.sql import Row
 from limpet.stores.sqlite.database import Connection, Database
-from limpet.stores.sqlite.index import NewWords, WordIndex, any_of, indexed_forms, may_contain, tag_token, tidy
+from limpet.stores.sqlite.index import (
+    NewWords,
+    WordIndex,
+    any_of,
+    as_words,
+    may_contain,
+    tag_token,
+    tidy,
+)
 from limpet.text import words as analyse
 
 if TYPE_CHECKING:
@@ -43,6 +50,9 @@ else:
 
 KEY, UPDATED_AT = (FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 TAGS_WALKED = 1_000  # newest entries among which a page of a tag is looked for first: a millisecond
+INSIDE_READ = (
+    500  # of the newest texts that may contain what is sought, where others have its words: half a millisecond
+)
 KNOWN_LABELS = 2_000  # spellings of tags that a process caches
 
 # The statements of this module are built from constants; every value is a parameter.
@@ -57,6 +67,8 @@ BY_NUMBER = (
     f"SELECT e.rowid, {E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
     "WHERE e.tenant = ? AND e.project = ?"
 )
+MATCHING = "FROM terms WHERE terms MATCH ? ORDER BY rowid DESC"
+NOW = "SELECT 1 FROM pieces LIMIT 1"  # a read, so that the connection knows whether others have written
 NEXT_CLOCK = "UPDATE projects SET clock = clock + 1 WHERE tenant = ? AND project = ? RETURNING clock"
 ADD_TO_TALLY = (
     "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
@@ -141,25 +153,32 @@ class SqliteEntries:
         return tuple(self._entry(scope, row) for row in page)
 
     def containing(self, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
-        folded = analyse.fold(needle)
+        sought = found.Sought.of(needle)
+        most = limits.NOTES_COUNTED
 
         def work(con: Connection) -> Page:
-            most = limits.NOTES_COUNTED + 1
-            hits = list(islice(_newest_with(con, scope, query, folded, may_contain(con, folded)), most))
-            hits.sort(key=lambda hit: str(hit[2]), reverse=True)
-            hits.sort(key=lambda hit: (hit[0], -hit[1]))  # position, then newest; ties stay ordered by key
-            match = _match(con, words) if words is not None and len(hits) < most else None
-            beside = () if match is None else _newest_with(con, scope, query, folded, match, within=False)
-            hits += sorted(islice(beside, most - len(hits)), key=lambda hit: int(hit[4]))  # ties stay newest first
+            hits = _as_words(con, scope, query, sought, within=words is None)
+            full = min(query.limit, most)  # what comes later is not on the page then
+            more = len(hits) > full
+            if not more:
+                inside, more = _inside_words(con, scope, query, sought, hits)
+                hits += inside
+                more = more or len(hits) > full
+            if not more and words is not None:
+                hits += _by_stem(con, scope, query, self._match(con, words), hits)
             by_rowid = f"SELECT {FIELDS} FROM entries WHERE rowid = ?"  # noqa: S608
-            page = (row for hit in hits[: query.limit] for row in con.rows(by_rowid, (hit[3],)))
-            return Page(tuple(self._entry(scope, row) for row in page), len(hits))
+
+            def load(docs: Sequence[int]) -> dict[int, Entry]:
+                return {doc: self._entry(scope, row) for doc in docs for row in con.rows(by_rowid, (doc,))}
+
+            best = found.page(hits, sought, query.limit, load)
+            return Page(best, min(len(hits), most), more or len(hits) > most)
 
         return self._db.read(work)
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         def work(con: Connection) -> tuple[Entry, ...]:
-            match = _match(con, words)
+            match = self._match(con, words)
             if match is None:
                 return ()
             source, values = _source(scope, query, match)
@@ -169,6 +188,17 @@ class SqliteEntries:
             return tuple(self._entry(scope, row) for row in con.execute(sql, (*values, query.limit)))
 
         return self._db.read(work)
+
+    def _match(self, con: Connection, words: Words) -> str | None:
+        """A word query in the syntax of the index; None where no entry can match."""
+        con.rows(NOW)
+        groups = []
+        for group in filter(None, words.groups):
+            forms = {form for word in group for form in self._index.forms(con, word)}
+            if not forms and words.every:
+                return None  # every group is required, and no entry holds this one
+            groups.append(any_of(forms))
+        return (" AND " if words.every else " OR ").join(groups) or None
 
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
         return self._db.snapshot(lambda con: search.entry_candidates(con, self._index, scope, kinds, query))
@@ -457,6 +487,8 @@ class SqliteEntries:
             con.execute(NEW_EVENT, rows.event_row(scope, record))
             seq, clock = max(seq, record["seq"]), max(clock, record["at"])
         con.execute("INSERT INTO projects VALUES (?, ?, ?, ?)", (*scope, seq, clock))
+        if 2 * count > con.rows("SELECT count(*) FROM entries")[0][0]:
+            con.execute("INSERT INTO terms (terms) VALUES ('optimize')")  # every search looks into each of its parts
         return count
 
     def check(self, con: Connection) -> tuple[Finding, ...]:
@@ -564,27 +596,58 @@ def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str
     return f"{table} WHERE {' AND '.join(conditions)}", tuple(values)
 
 
-def _newest_with(
-    con: Connection, scope: Scope, query: Listing, folded: str, match: str | None, *, within: bool = True
-) -> Iterator[Row]:
-    """Position, time, key, number and size of the texts that contain a string, newest first, one by one: who has enough
-    stops. With `within` off, of those that match and do not contain it."""
+def _as_words(con: Connection, scope: Scope, query: Listing, sought: found.Sought, *, within: bool) -> list[found.Hit]:
+    """The newest texts with every word of a text as a word; `within` those alone that contain it as it stands."""
+    match = as_words(sought.runs)
+    if match is None:
+        return []
     source, values = _source(scope, query, match)
-    number = "e.rowid" if source.startswith("entries") else "t.rowid"  # the index gives its own in order
-    sql = f"SELECT {search.POSITION}, e.updated_at, e.key, e.rowid, {search.SIZE} FROM {source} ORDER BY {number} DESC"  # noqa: S608
-    possible = cast(Iterator[Row], con.execute(sql, (folded, *values)))
-    return (hit for hit in possible if bool(hit[0]) is within)
+    inside = "1" if sought.one_word and not within else f"{search.position(query.kinds)} > 0"
+    asked: Row = () if inside == "1" else (sought.text,)
+    sql = f"SELECT iif({inside}, 0, 1) AS fit, {search.SIZE}, -t.rowid FROM {source}"  # noqa: S608
+    sql += f"{' AND fit = 0' if within else ''} ORDER BY t.rowid DESC LIMIT {limits.NOTES_COUNTED + 1}"
+    return cast("list[found.Hit]", con.rows(sql, (*asked, *values)))
 
 
-def _match(con: Connection, words: Words) -> str | None:
-    """A word query in the syntax of the index; None where no entry can match."""
-    groups = []
-    for group in filter(None, words.groups):
-        forms: set[str] = set().union(*(indexed_forms(con, word) for word in group))
-        if not forms and words.every:
-            return None  # every group is required, and no entry holds this one
-        groups.append(any_of(forms))
-    return (" AND " if words.every else " OR ").join(groups) or None
+def _inside_words(
+    con: Connection, scope: Scope, query: Listing, sought: found.Sought, besides: Sequence[found.Hit]
+) -> tuple[list[found.Hit], bool]:
+    """The newest others that contain a text, wherever it stands, and whether there may be more. Beside better hits not
+    all that may contain it are read."""
+    match = may_contain(con, sought.text)
+    source, values = _source(scope, query, match)
+    if besides and match is not None:
+        read = con.rows(f"SELECT rowid {MATCHING} LIMIT {INSIDE_READ + 1}", (values[-1],))
+        if not read:
+            return [], False
+        source, values = _source(scope, query._replace(tags=(), tags_any=()))
+        source = f"json_each(?) t CROSS JOIN {source.replace(' WHERE ', ' ON e.rowid = t.value WHERE ', 1)}"
+        values, beyond = (to_json([doc for (doc,) in read[:INSIDE_READ]]), *values), len(read) > INSIDE_READ
+        number = "t.value"
+    else:
+        number, beyond = "e.rowid" if match is None and not query.tags and not query.tags_any else "t.rowid", False
+    sql = f"SELECT {found.INSIDE}, {search.SIZE}, -{number} FROM {source} AND {search.position(query.kinds)} > 0 "  # noqa: S608
+    order = "" if number == "t.value" else f"ORDER BY {number} DESC "  # the index gives its own in order
+    return _others(con, f"{sql}{order}LIMIT ?", (*values, sought.text), besides), beyond
+
+
+def _by_stem(
+    con: Connection, scope: Scope, query: Listing, match: str | None, besides: Sequence[found.Hit]
+) -> list[found.Hit]:
+    """The newest others that match a word query."""
+    if match is None:
+        return []
+    source, values = _source(scope, query, match)
+    sql = f"SELECT {found.BY_STEM}, {search.SIZE}, -t.rowid FROM {source} ORDER BY t.rowid DESC LIMIT ?"  # noqa: S608
+    return _others(con, sql, values, besides)
+
+
+def _others(con: Connection, sql: str, values: Row, besides: Sequence[found.Hit]) -> list[found.Hit]:
+    """What a query finds besides these, as many as are counted."""
+    known = {number for *_, number in besides}
+    room = limits.NOTES_COUNTED + 1 - len(besides)
+    hits = con.rows(sql, (*values, room + len(besides)))
+    return [cast("found.Hit", hit) for hit in hits if hit[2] not in known][:room]
 
 
 def _by_done(query: Listing) -> str:
