@@ -13,7 +13,6 @@ the same moment.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from math import ceil
@@ -21,6 +20,7 @@ from math import ceil
 from limpet import limits
 from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json
+from limpet.light import re
 from limpet.model import MEMORY, Entry
 from limpet.record import NamedTuple
 from limpet.store import Listing, Words

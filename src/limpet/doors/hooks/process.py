@@ -8,14 +8,12 @@ tearing down an interpreter takes longer than many hooks do.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NoReturn
 
 from limpet import clients, limits, settings
 from limpet.clients.base import CodingAgent, HookAnswer, HookEvent, read
@@ -23,6 +21,7 @@ from limpet.doors.hooks.triage import TRIAGE, Hook, Outcome, chosen_action
 from limpet.home.folders import Home
 from limpet.home.load import load
 from limpet.home.trust import tell_once
+from limpet.light import Any, NoReturn, json
 
 TELLING = 0.1  # the part of the time limit that is for the log and for telling the person
 POLL_SECONDS = 0.05

@@ -10,7 +10,6 @@ also changes a generation (the row of the empty piece), and a process that finds
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from itertools import product
@@ -18,6 +17,7 @@ from math import prod
 
 import apsw
 
+from limpet.light import json
 from limpet.model import Entry
 from limpet.stores.shared.rows import folded_tags, indexed_text
 from limpet.text import words as analyse
