@@ -3,7 +3,7 @@
 A hook is a new process for every event of an agent, and importing these and what they bring along took a quarter of a
 small one. Modules that a hook uses take them from here instead: `from limpet.light import Any, json, re`.
 
-- Names of `typing` that mean something at run time stand for nothing: only type checkers read them.
+- Names of `typing` mean nothing here; type checkers read those of `typing`.
 - `re.compile` compiles a pattern when it is first used, and everything else of `re` imports it.
 - `json.loads` and `json.dumps` use the parts of `json` that are written in C, as `json` itself does; whatever these
   cannot do goes to `json`, so that answers and errors are the same.
