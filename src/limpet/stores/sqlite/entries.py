@@ -189,7 +189,7 @@ class SqliteEntries:
         def work(con: Connection) -> tuple[Entry, ...]:
             same, near = similar(con, scope, kind, text)
             most = limits.DUPLICATES_COMPARED
-            values = (to_json(same + near), *scope, kind, now, len(same), *rows.about_as_long(text), most)
+            values = (to_json([*dict.fromkeys(same + near)]), *scope, kind, now, len(same), *rows.about_as_long(text), most)
             return tuple(self._entry(scope, row) for row in con.execute(ALIKE, values)) if near else ()
 
         return self._db.read(work)
