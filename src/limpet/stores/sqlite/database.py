@@ -738,9 +738,11 @@ def _fold(*values: object) -> str:
     return words.fold(str(values[0]))
 
 
-def _sketch(kind: object, text: object, mark: object, part: object) -> int | None:
-    marks = marks_of(str(kind), str(text))
-    return marks[int(str(mark))][int(str(part))] if marks else None
+def _sketch(*values: object) -> int | None:
+    """One of the numbers by which texts of a kind that may say the same are found; None where a text has no words."""
+    kind, text, mark, part = map(str, values)
+    marks = marks_of(kind, text)
+    return marks[int(mark)][int(part)] if marks else None
 
 
 def _no_space(problem: apsw.Error | UnicodeDecodeError, con: Connection | None) -> bool:
