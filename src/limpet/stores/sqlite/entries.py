@@ -188,9 +188,11 @@ class SqliteEntries:
     def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
         def work(con: Connection) -> tuple[Entry, ...]:
             same, near = similar(con, scope, kind, text)
-            most = limits.DUPLICATES_COMPARED
-            values = (to_json([*dict.fromkeys(same + near)]), *scope, kind, now, len(same), *rows.about_as_long(text), most)
-            return tuple(self._entry(scope, row) for row in con.execute(ALIKE, values)) if near else ()
+            if not near:
+                return ()
+            docs, among = to_json([*dict.fromkeys(same + near)]), (*scope, kind, now)
+            values = (docs, *among, len(same), *rows.about_as_long(text), limits.DUPLICATES_COMPARED)
+            return tuple(self._entry(scope, row) for row in con.execute(ALIKE, values))
 
         return self._db.read(work)
 
