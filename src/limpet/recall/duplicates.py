@@ -19,11 +19,7 @@ from math import ceil
 
 from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json
-<<<<<<< HEAD
 from limpet.light import re
-from limpet.model import MEMORY, Entry
-=======
->>>>>>> main
 from limpet.record import NamedTuple
 from limpet.text import words as analyse
 
