@@ -97,8 +97,8 @@ class HookRun:
         event = self.received
         if event is None or event.name not in TRIAGE or not event.client.takes_messages:
             return {}
-        told = tell_once(Home(settings.data_folder()), f"trouble {event.client.name} {event.session}")
-        if not (told if told is not None else event.name == "session-start"):
+        is_first = tell_once(Home(settings.data_folder()), f"trouble {event.client.name} {event.session}")
+        if not (is_first if is_first is not None else event.name == "session-start"):
             return {}
         text = f"A hook of Limpet failed in this session: {self.problem}. `limpet doctor` says more."
         return event.client.write(event, HookAnswer(message=text.replace("..", ".")))
