@@ -1,19 +1,22 @@
 """Notes and questions to measure with.
 
-Beside the repository there may be LoCoMo, ten long real conversations: two turns that follow each other are a note, and
-further ones are made of the first half of one note and the second half of another. Without it, notes are made of
-invented words whose frequencies follow Zipf's law, as in any language. In both, every fourth note names a fresh
-hexadecimal number, as agents' notes do, so that the vocabulary never stops growing. Everything comes from fixed seeds.
+Notes are real texts as they come: paragraphs of the documentation, docstrings and code that are installed beside this
+Python, and, where `BENCH_DATA` has LoCoMo, two turns of a conversation for every tenth. Where a machine has too few of
+them, further ones are made of the first half of one text and the second half of another, and the page says how many.
+Which files come first is drawn from a fixed seed, so that the same machine gives the same notes every time.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import sysconfig
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
-from itertools import accumulate
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +25,11 @@ from bench.measure import DATA
 LOCOMO = DATA / "locomo" / "locomo10.json"
 TAGS = [f"tag{number:02}" for number in range(50)]
 COMMON_MIN_CHARS = 4
+SUFFIXES = (".py", ".pyi", ".md", ".rst", ".txt")
+FILE_BYTES, FILE_TEXTS = 256 << 10, 60  # of one file: longer ones are tables, and no file may be most of the notes
+TEXT_CHARS, TEXT_WORDS = (40, 1_500), 5  # of one paragraph: what an agent may have written down
+SAID_EVERY = 10  # texts of which one is of a conversation
+CODE_SIGNS, CODE_SHARE, CODE_EVERY = "()[]{}=;<>_\"'", 0.04, 4  # what makes a paragraph code, and of which one is taken
 
 
 class Note(NamedTuple):
@@ -42,15 +50,14 @@ class Question(NamedTuple):
 
 
 def origin() -> str:
-    if LOCOMO.is_file():
-        return "turns of LoCoMo's ten conversations, then halves of them put together anew"
-    return "invented words with Zipf frequencies (LoCoMo is not beside the repository)"
+    said = "turns of LoCoMo and " if LOCOMO.is_file() else "(LoCoMo is not where BENCH_DATA says) "
+    return f"{said}paragraphs of the documentation, docstrings and code of Python and the packages installed beside it"
 
 
 @cache
 def notes(count: int) -> list[Note]:
     """The first so many notes. The list of a larger count begins with that of a smaller one."""
-    texts = _turns() if LOCOMO.is_file() else _invented()
+    texts = real(count)
     chance = random.Random(2)
     made = []
     for number in range(count):
@@ -59,33 +66,69 @@ def notes(count: int) -> list[Note]:
         else:
             first, second = (chance.choice(texts).split() for _ in range(2))
             content = " ".join(first[: len(first) // 2 + 1] + second[len(second) // 2 :])
-        if number % 4 == 3:
-            content += f" (ref {chance.getrandbits(24):06x})"
         made.append(Note(content, chance.sample(TAGS, 2)))
     return made
 
 
-def _turns() -> list[str]:
+def real(count: int) -> list[str]:
+    """The first so many real texts, each once, or all that there are."""
+    return list(islice(_different(), count))
+
+
+def _different() -> Iterator[str]:
+    """None twice, not with other signs or capitals either: a note that says the same again is not added."""
+    said, seen = _turns(), set()
+    for number, text in enumerate(_paragraphs(), 1):
+        for one in [text, *(islice(said, 1) if number % SAID_EVERY == 0 else ())]:
+            bare = " ".join(re.findall(r"[^\W_]+", one.lower()))
+            if bare not in seen:
+                seen.add(bare)
+                yield one
+
+
+def _paragraphs() -> Iterator[str]:
+    """Sentences for the most part: installed packages are nine tenths code, and notes are not."""
+    coded = 0
+    for text in _blocks():
+        code = sum(map(text.count, CODE_SIGNS)) > CODE_SHARE * len(text)
+        coded += code
+        if not code or coded % CODE_EVERY == 0:
+            yield text
+
+
+def _blocks() -> Iterator[str]:
+    for path in _files():
+        try:
+            text = path.read_text(encoding="utf-8") if path.stat().st_size <= FILE_BYTES else ""
+        except (OSError, UnicodeDecodeError):
+            continue
+        parts = (part.strip() for part in re.split(r"\n[ \t]*\n", text))
+        least, most = TEXT_CHARS
+        fitting = (part for part in parts if least <= len(part) <= most and len(part.split()) >= TEXT_WORDS)
+        yield from islice(fitting, FILE_TEXTS)
+
+
+@cache
+def _files() -> list[Path]:
+    """In an order of their own, so that no package is all of the first notes."""
+    found: set[str] = set()
+    for place in {sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")}:
+        for folder, _, names in os.walk(place):
+            found.update(os.path.join(folder, name) for name in names if name.endswith(SUFFIXES))
+    files = [Path(name) for name in sorted(found)]
+    random.Random(1).shuffle(files)
+    return files
+
+
+def _turns() -> Iterator[str]:
     """Two turns that follow each other are one note: about as long as what an agent writes down."""
-    talks = json.loads(Path(LOCOMO).read_text(encoding="utf-8"))
-    said = []
+    talks = json.loads(LOCOMO.read_text(encoding="utf-8")) if LOCOMO.is_file() else []
     for talk in talks:
         for name, turns in talk["conversation"].items():
             if isinstance(turns, list) and not name.endswith("date_time"):
                 lines = [f"{turn['speaker']}: {' '.join(turn['text'].split())}" for turn in turns if turn.get("text")]
-                said += [" ".join(lines[at : at + 2]) for at in range(len(lines) - 1)]
-    return list(dict.fromkeys(text for text in said if len(text) >= 20))
-
-
-def _invented(count: int = 5_000, vocabulary: int = 20_000) -> list[str]:
-    chance = random.Random(1)
-    syllables = [a + b for a in "bcdfghklmnprstvwz" for b in ("a", "e", "i", "o", "u", "ai", "or", "en")]
-    words = list(
-        dict.fromkeys("".join(chance.choices(syllables, k=chance.choice((1, 2, 2, 3)))) for _ in range(90_000))
-    )
-    words = words[:vocabulary]
-    weights = list(accumulate(1 / (rank + 2.7) for rank in range(len(words))))
-    return [" ".join(chance.choices(words, cum_weights=weights, k=chance.randint(15, 65))) for _ in range(count)]
+                said = (" ".join(lines[at : at + 2]) for at in range(0, len(lines), 2))
+                yield from (text for text in said if len(text) >= 20)
 
 
 # --- questions --------------------------------------------------------------------------------------------------------

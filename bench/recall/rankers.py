@@ -63,7 +63,7 @@ class Ours:
     def ask(self, query: str, more: bool = True) -> list[str]:
         """The ids of the answer. With `more` it is the whole order; without, as it is given by default."""
         ranking.SIGNALS = self._signals
-        found = self.hold.recall(query, limit=SHOWN, tokens=10_000, more=more)
+        found = self.hold.recall(query.replace("\0", " "), limit=SHOWN, tokens=10_000, more=more)
         keys = [key for hit in found.hits for key in (hit.key, *hit.same, *hit.replaces)]
         return [self._ids[key] for key in keys if key in self._ids][:SHOWN]
 

@@ -26,8 +26,9 @@ class Unit(NamedTuple):
     order: int = 0
 
     def told(self) -> str:
-        """The text as it is kept, whoever keeps it: who speaks is part of it."""
-        return f"{self.speaker}: {self.text}" if self.speaker else self.text
+        """The text as it is kept, whoever keeps it: who speaks is part of it. No store keeps NUL characters."""
+        text = self.text.replace("\0", " ")
+        return f"{self.speaker}: {text}" if self.speaker else text
 
 
 class Query(NamedTuple):

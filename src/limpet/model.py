@@ -29,6 +29,7 @@ SYSTEM_PROMPT = "system_prompt"  # key: main; session: ""
 STATE = "state"  # key: as chosen by the agent; content: JSON; session: ""
 MESSAGE = "message"  # key: the session's id, # and the position; written once, so without events
 FOLD = "fold"  # replaces messages in the window; done: undone
+EDIT_TAG = "edit"  # of a fold: what a caller said in place of a stored message; of a message: it takes another line
 TASK = "task"  # key: task_<ms>; content: what it is about; done: ended or cancelled
 PIN = "pin"  # key: pin_<ms>; a text that every window of its session holds; done: unpinned
 OUTPUT = "output"  # not an entry: the kind of a stored output in recall; key: its id

@@ -72,6 +72,18 @@ def test_the_reserve_is_not_used_up_by_ordinary_writes(disk: Path) -> None:
         hold.session().notes.delete(ids[0])
 
 
+def test_the_reserve_is_not_used_up_by_small_writes(disk: Path) -> None:
+    with limpet.open(str(disk / "limpet.db"), project="p", session="s") as hold:
+        ids = fill(hold, disk)
+        before = (disk / "limpet.db.reserve").stat().st_size
+        for number in range(200):
+            with suppress(errors.StoreFull):
+                hold.session().notes.add(f"small {number}: {WORDS}")
+        assert (disk / "limpet.db.reserve").stat().st_size >= before * 3 // 4
+        for id in ids:
+            hold.session().notes.delete(id)
+
+
 def test_a_store_on_a_full_disk_can_be_opened_and_read(disk: Path) -> None:
     with limpet.open(str(disk / "limpet.db"), project="p", session="s") as hold:
         fill(hold, disk)

@@ -21,6 +21,7 @@ from limpet.catalogue.ids import LETTERS, short_ids
 from limpet.catalogue.operation import Context, Json, a_name, bounded
 from limpet.memory import anchors, corrections, layers
 from limpet.model import (
+    FOLD,
     HANDOFF,
     JOURNAL,
     MEMORY,
@@ -38,7 +39,7 @@ from limpet.model import (
     iso,
     milliseconds,
 )
-from limpet.recall import embeddings, question, rank
+from limpet.recall import edits, embeddings, question, rank
 from limpet.recall.duplicates import first_of_each
 from limpet.recall.question import Question
 from limpet.recall.rank import Linked, Scored
@@ -162,6 +163,8 @@ class Filter(NamedTuple):
 
     def _holds(self, document: Document) -> bool:
         """Whether it is neither done nor replaced nor expired, or may be so."""
+        if document.kind == FOLD:
+            return edits.is_edit(document)
         if document.replaced or (document.expires_at is not None and 0 < document.expires_at <= self.now):
             return self.include_replaced
         return self.include_done or not document.done or document.kind == HANDOFF
@@ -176,6 +179,7 @@ class Match(NamedTuple):
     words: tuple[str, ...]  # of the question that occur in it
     entry: Entry | None = None  # None for a piece of an output
     led_by: str = ""  # a name in one of the best texts that led to it
+    replaced_by: str = ""  # the key of the message that somebody said in its place
 
 
 def recall(
@@ -335,6 +339,7 @@ def _entries(ctx: Context, query: Question, which: Filter, pool: int = limits.RE
     kinds = tuple(kind for kind in which.kinds if kind != OUTPUT)
     if not kinds:
         return []
+    kinds += (FOLD,) if MESSAGE in kinds else ()
     # Related entries in a search for words are found by words too.
     by_meaning = ctx.bounds.recall.meaning and pool == limits.RECALL_POOL
     by_meaning = by_meaning and not all(map(analyse.is_atom, query.words))  # characters, of which no model knows much
@@ -362,7 +367,25 @@ def _entries(ctx: Context, query: Question, which: Filter, pool: int = limits.RE
         ranked, led_by = (links[0].candidates, links[0].names.get(scored.doc, "")) if links else (candidates, "")
         words = _words(query, ranked, scored)
         matches.append(Match(ranked.documents[scored.doc], scored, entry.content, words, entry, led_by))
-    return matches
+    return _as_edited(ctx, matches, which) if MESSAGE in kinds else matches
+
+
+def _as_edited(ctx: Context, matches: list[Match], which: Filter) -> list[Match]:
+    """Without messages in whose place somebody said another thing, or with these marked."""
+    if not any(match.document.kind in (MESSAGE, FOLD) for match in matches):
+        return matches
+    edited = edits.read(ctx)
+    settled = []
+    for match in matches:
+        document, entry = match.document, match.entry
+        if entry and document.kind == FOLD:
+            stands_for = document._replace(kind=MESSAGE, key=edits.message_key(entry))
+            settled.append(match._replace(document=stands_for))
+        elif entry and document.kind == MESSAGE and (by := edited.replacement(entry)):
+            settled += [match._replace(replaced_by=by)] if which.include_replaced else []
+        else:
+            settled.append(match)
+    return settled
 
 
 def _linked(
@@ -507,7 +530,9 @@ def _hit(group: list[Match], best: float, words: int) -> Hit:
     why += [f"named in a hit: {group[0].led_by}"] if group[0].led_by else []
     why += [reason for name, reason in _REASONS.items() if parts.get(name, 0) > 0 and name != "pinned"]
     state = (
-        "done"
+        "replaced"
+        if newest.replaced_by
+        else "done"
         if document.done and document.kind == NOTE
         else "used"
         if document.done
@@ -532,6 +557,7 @@ def _hit(group: list[Match], best: float, words: int) -> Hit:
         tuple(match.document.key for match in others if match.text == newest.text),
         tuple(match.document.key for match in others if match.text != newest.text),
         cut.plain,
+        replaced_by=newest.replaced_by,
     )
 
 
@@ -547,7 +573,7 @@ def labelled(ctx: Context, answer: Recalled, matches: Sequence[Match]) -> Recall
         validity = Validity.of(entry.extra)
         source = anchors.decision_source(entry, read) if hit.kind == JOURNAL else None
         source = source or anchors.worst(anchors.looks(ctx, validity.anchors, read))
-        by = validity.replaced_by.key if validity.replaced_by else ""
+        by = validity.replaced_by.key if validity.replaced_by else hit.replaced_by
         state = "replaced" if by else "expired" if validity.expired(ctx.now) else hit.state
         return hit._replace(source=source, replaced_by=by, state=state)
 

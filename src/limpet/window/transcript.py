@@ -16,7 +16,21 @@ from typing import Any
 
 from limpet import limits
 from limpet.catalogue.operation import Context
-from limpet.model import AGENT, EMPTY, FOLD, MESSAGE, PERSON, TASK, TOOL, Draft, Entry, lowest, number_or, text_or
+from limpet.model import (
+    AGENT,
+    EDIT_TAG,
+    EMPTY,
+    FOLD,
+    MESSAGE,
+    PERSON,
+    TASK,
+    TOOL,
+    Draft,
+    Entry,
+    lowest,
+    number_or,
+    text_or,
+)
 from limpet.record import NamedTuple
 from limpet.redaction import MASK, Masking, redact
 from limpet.session.records import CANCELLED, TaskRecord, unknown_keys
@@ -170,7 +184,8 @@ def append(ctx: Context, first: int, messages: Sequence[StoredMessage]) -> None:
         packed = pack(masked(ctx.masking or Masking(), stored.message))
         record = MessageRecord(stored.message.role, stored.digest, stored.tokens, packed.body, stored.after)
         origin = _origin(ctx, stored.message)
-        draft = Draft(packed.text, ctx.session, extra=record.to_json(), origin=origin)
+        tags = () if stored.after is None else (EDIT_TAG,)
+        draft = Draft(packed.text, ctx.session, tags, extra=record.to_json(), origin=origin)
         drafts.append((_key(ctx.session, position), draft))
     ctx.store.entries.append(ctx.scope, MESSAGE, drafts, ctx.stamp("append_messages"))
 
@@ -209,7 +224,7 @@ def copy_to(ctx: Context, session: str) -> None:
         return
     stamp, last = ctx.stamp("fork_session"), len(originals) - 1
     drafts = [
-        (_key(session, position), Draft(entry.content, session, extra=entry.extra, origin=entry.origin))
+        (_key(session, position), Draft(entry.content, session, entry.tags, extra=entry.extra, origin=entry.origin))
         for position, entry in enumerate(originals)
     ]
     ctx.store.entries.append(ctx.scope, MESSAGE, drafts, stamp)
@@ -388,7 +403,8 @@ def fold_draft(ctx: Context, record: FoldRecord, text: str = "") -> Draft:
     content = text or "\n".join(
         [*(record.lines or {}).values(), *(str(message["text"]) for message in record.messages or ())]
     )
-    return Draft(safe.storable(content), ctx.session, extra=_storable(record.to_json()))
+    tags = (EDIT_TAG,) if record.messages else ()
+    return Draft(safe.storable(content), ctx.session, tags, extra=_storable(record.to_json()))
 
 
 def _storable(value: Any) -> Any:

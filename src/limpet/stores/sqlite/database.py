@@ -472,6 +472,8 @@ class Database:
             self.check_schema(con)
 
     def commit(self, con: Connection) -> None:
+        if self._reserve.scarce and not con.frees and self._reserve.would_shrink(*self._growth(con)):
+            raise apsw.FullError("what is left is kept for deleting")
         con.execute("COMMIT")
         con.checked_version = con.data_version()
         self._wrote = True
@@ -480,6 +482,12 @@ class Database:
             self._checkpoint_at = self._reserve.log_pages()
         if self._wal_pages >= self._checkpoint_at:
             self._checkpoint(con)
+
+    def _growth(self, con: Connection) -> tuple[int, int]:
+        """How many bytes longer the database gets when the log is copied into it, and how long the log is."""
+        ((pages,),) = con.rows("PRAGMA page_count")
+        ((size,),) = con.rows("PRAGMA page_size")
+        return max(0, pages * size - _size(self.path)), _size(f"{self.path}-wal")
 
     def end(self, con: Connection, durable: bool, problem: BaseException | None) -> None:
         """Leave no transaction open and give the connection back; raise the StoreProblem for an error of SQLite."""

@@ -17,6 +17,7 @@ class Reserve:
     def __init__(self, path: str) -> None:
         self._path = f"{path}.reserve"
         self.exists = False  # known to exist
+        self.scarce = False  # whether the space was scarce when it was last looked at
 
     def keep(self) -> bool:
         """Take half of the space that is left, within bounds. The write lock is held. False when too little is left."""
@@ -45,10 +46,14 @@ class Reserve:
             self.exists = self._take(less)
         return self.exists and free >= size + limits.RESERVE_LEAST_BYTES
 
+    def would_shrink(self, growth: int, log: int) -> bool:
+        """Whether less than the reserve is left once the database has grown by so much and the log takes no space."""
+        return self.exists and self._free() + log - growth < limits.RESERVE_MARGIN_BYTES
+
     def log_pages(self) -> int:
         """How long the log may get. Where space is scarce, no longer than the reserve can take into the database."""
-        scarce = self._free() < limits.WAL_SCARCE_BYTES
-        return limits.WAL_SCARCE_PAGES if scarce else limits.WAL_CHECKPOINT_PAGES
+        self.scarce = self._free() < limits.WAL_SCARCE_BYTES
+        return limits.WAL_SCARCE_PAGES if self.scarce else limits.WAL_CHECKPOINT_PAGES
 
     def _take(self, size: int) -> bool:
         try:
