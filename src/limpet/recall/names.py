@@ -30,7 +30,7 @@ _PLURALS = ("s", "es", "n", "en")
 _LABEL = re.compile(r"([^\n:.!?]{2,48}):\s")
 
 
-def said(prompt: str, entries: Sequence[Entry]) -> set[str]:
+def called(prompt: str, entries: Sequence[Entry]) -> set[str]:
     """The keys of those entries whose name the prompt says."""
     words = _words(prompt)
     capitals = {analyse.fold(word) for word in re.findall(r"\b[A-Z][A-Z\d]+\b", prompt)}
@@ -89,21 +89,21 @@ def _stands_in(name: Name, words: Sequence[str]) -> bool:
     return any(all(map(_same, name, words[at : at + length])) for at in range(len(words) - length + 1))
 
 
-def _same(one: str, other: str) -> bool:
+def _same(word: str, another: str) -> bool:
     """Whether two words are the same, or the same but for a plural or a slip that leaves the stem as it is."""
-    if one == other:
+    if word == another:
         return True
-    short, long = sorted((one, other), key=len)
+    short, long = sorted((word, another), key=len)
     plural = len(short) >= PLURAL_CHARS and long.startswith(short) and long[len(short) :] in _PLURALS
-    return plural or (_one_slip(one, other) and len(set(analyse.terms([one, other]))) == 1)
+    return plural or (_one_slip(word, another) and len(set(analyse.terms([word, another]))) == 1)
 
 
 def _meant(name: Name, words: Sequence[str], slips: set[str]) -> bool:
     """Whether the name stands there with one slip, in a word that is unknown and long enough for its family."""
     least = SLIP_CHARS if len(name) == 1 else SLIP_CHARS - 1  # the other words of a name speak for it
     for at in range(len(words) - len(name) + 1):
-        there = words[at : at + len(name)]
-        wrong = [pair for pair in zip(name, there, strict=True) if not _same(*pair)]
+        beside = words[at : at + len(name)]
+        wrong = [pair for pair in zip(name, beside, strict=True) if not _same(*pair)]
         if len(wrong) == 1 and wrong[0][1] in slips and len(wrong[0][1]) >= least and _one_slip(*wrong[0]):
             return True
     return False
@@ -115,7 +115,7 @@ def _one_slip(meant: str, written: str) -> bool:
     if abs(len(meant) - len(written)) > 1 or meant[:1] != written[:1] or len(meant) < SLIP_CHARS:
         return False
     at = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(meant, written, strict=False)))
-    rest, there = meant[at:], written[at:]
-    swapped = rest[:2] == there[:2][::-1] and rest[2:] == there[2:]
-    another = rest[1:] == there[1:] and len(meant) >= LETTER_CHARS
-    return swapped or another or rest[1:] == there or rest == there[1:]
+    rest, ending = meant[at:], written[at:]
+    swapped = rest[:2] == ending[:2][::-1] and rest[2:] == ending[2:]
+    replaced = rest[1:] == ending[1:] and len(meant) >= LETTER_CHARS
+    return swapped or replaced or rest[1:] == ending or rest == ending[1:]

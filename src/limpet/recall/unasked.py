@@ -154,11 +154,10 @@ def fits(ctx: Context, prompt: str) -> list[Fit]:
 
 def _named(ctx: Context, every: Sequence[Fit], prompt: str, unknown: Sequence[str]) -> list[Fit]:
     """The same texts, those marked that the prompt names; with them what it names with a slip of the pen."""
-    said = names.said(prompt, [fit.entry for fit in every])
-    fits = [fit._replace(named=fit.entry.key in said) for fit in every]
+    by_name = names.called(prompt, [fit.entry for fit in every])
+    fits = [fit._replace(named=fit.entry.key in by_name) for fit in every]
     meant = names.meant(ctx, prompt, unknown)
-    known = {fit.entry.key for fit in fits if fit.named}
-    return fits + [Fit(entry, 0.0, 0.0, 0.0, 0, False, True) for entry in meant if entry.key not in known]
+    return fits + [Fit(entry, 0.0, 0.0, 0.0, 0, False, True) for entry in meant if entry.key not in by_name]
 
 
 def _texts(ctx: Context, docs: Sequence[int]) -> Mapping[int, Entry]:
