@@ -217,6 +217,11 @@ class Entries(Protocol):
         """Entries that match a word query, at most query.limit. With `every`, newest first; without it by the store's
         own ranking."""
 
+    def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
+        """Open notes or memories that may say the same as a text, to be compared with it: a few of those that share its
+        longest words. All that differ in case, spaces or numbers alone are among them, as long as these are few; of
+        those that have another word somewhere, most are."""
+
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
         """The candidates for a question among the entries of these kinds, for recall/rank.py to rank.
 

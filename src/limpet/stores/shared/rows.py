@@ -216,6 +216,11 @@ def searched_text(entry: Entry) -> str:
     return f"{entry.key}\n{entry.content}" if entry.kind == MEMORY else entry.content
 
 
+def about_as_long(text: str) -> tuple[int, int]:
+    """The lengths of texts, in characters, that are compared with one to see whether they say nearly the same."""
+    return len(text) * 4 // 5, len(text) * 5 // 4 + 2
+
+
 def indexed_text(entry: Entry | None) -> str:
     """The text for word search: the text above, and the tags."""
     return "" if entry is None else "\n".join([searched_text(entry), *entry.tags]).strip()
