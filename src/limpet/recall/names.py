@@ -22,7 +22,7 @@ from limpet.text import words as analyse
 Name = tuple[str, ...]  # folded words
 
 MOST_WORDS = 5  # of a name
-SHORT = 2  # letters; a name of so few is one only where the prompt has capitals
+SHORT = 2  # letters; a name of so few counts where the prompt has it in capitals
 SLIP_CHARS = 5  # of a word in which a slip is recognised
 LETTER_CHARS = 7  # of one in which another letter is: many short words differ in one
 PLURAL_CHARS = 3  # of a word that may have a plural

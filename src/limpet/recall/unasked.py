@@ -155,9 +155,9 @@ def fits(ctx: Context, prompt: str) -> list[Fit]:
 def _named(ctx: Context, every: Sequence[Fit], prompt: str, unknown: Sequence[str]) -> list[Fit]:
     """The same texts, those marked that the prompt names; with them what it names with a slip of the pen."""
     by_name = names.called(prompt, [fit.entry for fit in every])
-    fits = [fit._replace(named=fit.entry.key in by_name) for fit in every]
-    meant = names.meant(ctx, prompt, unknown)
-    return fits + [Fit(entry, 0.0, 0.0, 0.0, 0, False, True) for entry in meant if entry.key not in by_name]
+    meant = {entry.key: entry for entry in names.meant(ctx, prompt, unknown) if entry.key not in by_name}
+    fits = [fit._replace(named=fit.entry.key in by_name) for fit in every if fit.entry.key not in meant]
+    return fits + [Fit(entry, 0.0, 0.0, 0.0, 0, False, True) for entry in meant.values()]
 
 
 def _texts(ctx: Context, docs: Sequence[int]) -> Mapping[int, Entry]:
