@@ -5,7 +5,7 @@ small one. Modules that a hook uses take them from here instead: `from limpet.li
 
 - Names of `typing` mean nothing here; type checkers read those of `typing`.
 - `re.compile` compiles a pattern when it is first used, and everything else of `re` imports it.
-- `json.loads` and `json.dumps` use the parts of `json` that are written in C, as `json` itself does; whatever these
+- `json.loads` and `json.dumps` use the parts of `json` that are written in C, as `json` itself does; what these
   cannot do goes to `json`, so that answers and errors are the same.
 """
 
