@@ -55,7 +55,7 @@ else:
     # --- typing -------------------------------------------------------------------------------------------------------
 
     class _Marker:
-        """For a class that is generic or a protocol: what stands in brackets after it changes nothing."""
+        """A class that takes what it is generic over in brackets, and ignores it."""
 
         def __class_getitem__(cls, _item):
             return cls
