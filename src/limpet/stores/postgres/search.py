@@ -16,7 +16,7 @@ from limpet.model import Entry, Scope
 from limpet.record import NamedTuple
 from limpet.store import Listing, Page, Words
 from limpet.stores.postgres.candidates import array, lexeme, like
-from limpet.stores.postgres.connections import PostgresDatabase
+from limpet.stores.postgres.connections import PostgresDatabase, Rows
 from limpet.stores.postgres.replica import ReplicaReads
 from limpet.stores.postgres.schema import Con
 from limpet.stores.postgres.tenants import Statement, Unfiltered, ask
@@ -55,11 +55,11 @@ def listed(db: PostgresDatabase, scope: Scope, query: Listing) -> Page:
     first = [_latest(scope, query._replace(kinds=(kind,))) for kind in query.kinds]
     if tallied is not None:
         answers = db.rows_of_each(scope.tenant, *first, *_counts(scope, query, tallied))
-        found, (counted, *expired) = answers[: len(first)], answers[len(first) :]
+        pages, (counted, *expired) = answers[: len(first)], answers[len(first) :]
         total = rows.still_listed(counted[0][0], query, (tags for of_one in expired for (tags,) in of_one))
     else:
-        found, total = db.snapshot(scope.tenant, lambda con, found: (found, _count(con, scope, query, found)), *first)
-    latest = [row for of_kind in found for row in of_kind]
+        pages, total = db.snapshot(scope.tenant, lambda con, read: (read, _count(con, scope, query, read)), *first)
+    latest = [row for page in pages for row in page]
     if len(query.kinds) > 1:
         latest.sort(key=lambda row: (row[UPDATED_AT], row[KEY]), reverse=True)
     total = total if len(latest) >= query.limit else len(latest)
@@ -79,10 +79,10 @@ def _counts(scope: Scope, query: Listing, tallied: rows.Tallied) -> Iterator[Sta
         yield EXPIRED_OPEN, (*scope, [*query.kinds], query.now, tallied.session, tallied.session)
 
 
-def _count(con: Con, scope: Scope, query: Listing, found: Sequence[Sequence[Row]]) -> int:
+def _count(con: Con, scope: Scope, query: Listing, pages: Rows) -> int:
     """How many entries a listing has that no tally counts."""
-    if sum(map(len, found)) < query.limit:
-        return 0  # what was found is all
+    if sum(map(len, pages)) < query.limit:
+        return 0  # what was read is all
     where, values = _listing(scope, query)
     counted = ask(con, (f"SELECT count(*) FROM entries e WHERE {where}", values), last=True)  # noqa: S608
     return int(counted[0][0][0])
@@ -96,13 +96,13 @@ def containing(
     folded = analyse.fold(needle)
     most = limits.NOTES_COUNTED + 1
     where, values = _listing(scope, query)
-    asked = [_newest(Conditions(f"{where} AND e.folded LIKE %s", (*values, like(folded))), most)]
+    searches = [_newest(Conditions(f"{where} AND e.folded LIKE %s", (*values, like(folded))), most)]
     if (tsquery := _tsquery(words) if words is not None else None) is not None:
         beside = f"{where} AND e.terms @@ CAST(%s AS tsquery) AND e.folded NOT LIKE %s"
-        asked.append(_newest(Conditions(beside, (*values, tsquery, like(folded))), most))
+        searches.append(_newest(Conditions(beside, (*values, tsquery, like(folded))), most))
 
-    def work(con: Con, found: Sequence[Sequence[Row]]) -> Page:
-        hits = [doc for of_one in found for (doc,) in of_one][:most]
+    def work(con: Con, answers: Rows) -> Page:
+        hits = [doc for of_one in answers for (doc,) in of_one][:most]
         if not hits:
             return Page((), 0)
         # They are counted again, under the rule that shows a tenant its own.
@@ -117,7 +117,7 @@ def containing(
         total = page[0][0] if page else 0
         return Page(tuple(rows.to_entry(place, scope, row[1:]) for row in page[: query.limit]), total)
 
-    return replica.reads(scope, work, *asked)
+    return replica.reads(scope, work, *searches)
 
 
 def _newest(conditions: Conditions, most: int) -> Unfiltered:
@@ -134,8 +134,8 @@ def matching(replica: ReplicaReads, place: str, scope: Scope, query: Listing, wo
     with_words = Conditions(f"{where} AND e.terms @@ CAST(%s AS tsquery)", (*values, tsquery))
     of_words = f"SELECT e.doc FROM entries e WHERE {with_words.where} LIMIT {FEW + 1}"  # noqa: S608
 
-    def work(con: Con, found: Sequence[Sequence[Row]]) -> tuple[Entry, ...]:
-        narrowed = _narrowed(with_words, [doc for (doc,) in found[0]])
+    def work(con: Con, answers: Rows) -> tuple[Entry, ...]:
+        narrowed = _narrowed(with_words, [doc for (doc,) in answers[0]])
         if narrowed is None:
             return ()
         order = "e.created_at DESC" if words.every else "ts_rank(e.terms, q) DESC, e.updated_at DESC"
