@@ -135,6 +135,12 @@ def tool_ask(_a: Json, _id: object) -> Json:
     return text(json.dumps([REPLIES[1].get(), NOTICES]))
 
 
+def tool_need(_a: Json, _id: object) -> Json:
+    """As a server of 2026-07-28 asks the client something: the client calls again with the answer."""
+    wanted = {"method": "elicitation/create", "params": {"message": f"{NAME}?", "requestedSchema": {"type": "object"}}}
+    return {"resultType": "input_required", "inputRequests": {"who": wanted}, "requestState": "kept"}
+
+
 def tool_take_back(_a: Json, _id: object) -> Json:
     send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
     return text("taken back")
@@ -197,21 +203,41 @@ def listed(cursor: object) -> Json:
     return {"tools": tools[3:]} if cursor == "more" else {"tools": tools[:3], "nextCursor": "more"}
 
 
+def refusal(message: Json) -> Json | None:
+    """Why a server of one era alone does not take a request; None if it does."""
+    meta = (message.get("params") or {}).get("_meta", {})
+    own = [key for key in meta if key.startswith("io.modelcontextprotocol/")]
+    if "--modern" in sys.argv and len(own) < 3:
+        return {"code": -32022, "message": "Unsupported protocol version", "data": {"supported": ["2026-07-28"]}}
+    if "--old" in sys.argv and (own or message["method"] == "server/discover"):
+        return {"code": -32601, "message": f"Method not found: {message['method']}, with {own}"}
+    return None
+
+
+def welcome(method: str, params: Json) -> Json | None:
+    named: Json = {"prompts": {}, "resources": {}, "completions": {}, "logging": {}} if NAME else {}
+    can: Json = {"tools": {}, **named}
+    told = {"instructions": f"Instructions of {NAME}."} if NAME else {}
+    if method == "initialize":
+        info = {"name": "upstream", "version": "1"}
+        return {"protocolVersion": params["protocolVersion"], "capabilities": can, "serverInfo": info, **told}
+    if "--modern" not in sys.argv:
+        return None  # as a server that leaves what it does not know unanswered
+    return {"supportedVersions": ["2026-07-28"], "capabilities": can, **told}
+
+
 def answer(message: Json) -> Json | None:
     params = message.get("params") or {}
-    if message["method"] == "initialize":
-        info = {"name": "upstream", "version": "1"}
-        can: Json = (
-            {"tools": {}, "prompts": {}, "resources": {}, "completions": {}, "logging": {}} if NAME else {"tools": {}}
-        )
-        told = {"instructions": f"Instructions of {NAME}."} if NAME else {}
-        return {"protocolVersion": params["protocolVersion"], "capabilities": can, "serverInfo": info, **told}
+    if message["method"] in ("initialize", "server/discover"):
+        return welcome(message["method"], params)
     if NAME and message["method"] in NAMED:
         return NAMED[message["method"]](params)
     if message["method"] == "tools/list":
         return listed(params.get("cursor"))
     if message["method"] == "resources/read":
         return {"contents": [{"uri": "a:b", "text": words(20_000)}]}
+    if "inputResponses" in params:
+        return text(json.dumps([params["inputResponses"], params["requestState"]]))
     return TOOLS[params["name"]](params.get("arguments") or {}, message["id"])
 
 
@@ -232,7 +258,12 @@ NAMED: dict[str, Callable[[Json], Json]] = {
 
 
 def respond(message: Json) -> None:
+    if (problem := refusal(message)) is not None:
+        send({"error": problem, "jsonrpc": "2.0", "id": message["id"]})
+        return
     result = answer(message)
+    if result is not None and "--modern" in sys.argv:
+        result = {"resultType": "complete", "ttlMs": 5_000, "cacheScope": "public"} | result
     if result is not None:
         send({"result": result, "jsonrpc": "2.0", "id": message["id"]})
 

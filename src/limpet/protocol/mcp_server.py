@@ -3,9 +3,7 @@
 The doors carry messages. A request comes in as a method, its params and a `Client`, and goes out as a result in the
 shape of the protocol revision that the client speaks, without fields that this revision does not know.
 
-Five revisions are supported. Four begin with a handshake (`initialize`). 2026-07-28 has none: each
-request names its revision in `_meta`, and `server/discover` replaces the handshake.
-Revisions are dates, so "at least 2025-06-18" is a comparison of strings.
+The revisions are listed in `protocol.revisions`.
 """
 
 from __future__ import annotations
@@ -29,11 +27,11 @@ from limpet.protocol.jsonrpc import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     RESOURCE_NOT_FOUND,
-    UNSUPPORTED_PROTOCOL_VERSION,
     Json,
     RpcError,
     dumps,
 )
+from limpet.protocol.revisions import HANDSHAKE, MODERN, SERVER_KEY, VERSION_KEY, named_revision
 from limpet.redaction import Masking
 
 if TYPE_CHECKING:
@@ -47,12 +45,6 @@ if TYPE_CHECKING:
 else:
     greetings, sessions = map(LateModule, ("session.greeting", "session.sessions"))
 
-HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-MODERN = ("2026-07-28",)
-
-_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
-_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
-_SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 STRUCTURED_KEY = "limpet/structured"  # true in the _meta of a call or of tools/list asks for values and their schemas
 
 # How long a client of 2026-07-28 may cache a list. Lists change with the version or the profile; what is read from the
@@ -126,8 +118,8 @@ def revision_of(method: str, params: Json, client: ClientState) -> str:
     if method == "initialize":
         return HANDSHAKE[-1]
     meta = params.get("_meta")
-    if isinstance(meta, dict) and _VERSION_KEY in meta:
-        return _modern_revision(meta)
+    if isinstance(meta, dict) and VERSION_KEY in meta:
+        return named_revision(meta)
     if client.revision is None:
         if method == "ping":
             return HANDSHAKE[-1]
@@ -138,21 +130,6 @@ def revision_of(method: str, params: Json, client: ClientState) -> str:
             f"{method} came before initialize. Send initialize first, or name the protocol version in params._meta.",
         )
     return client.revision
-
-
-def _modern_revision(meta: Json) -> str:
-    version = meta[_VERSION_KEY]
-    if not isinstance(version, str):
-        raise RpcError(INVALID_PARAMS, f"{_VERSION_KEY} in params._meta is a string.")
-    if not isinstance(meta.get(_CAPABILITIES_KEY), dict):
-        raise RpcError(INVALID_PARAMS, f"params._meta needs the object {_CAPABILITIES_KEY}; it may be empty.")
-    if version not in MODERN:
-        raise RpcError(
-            UNSUPPORTED_PROTOCOL_VERSION,
-            "Unsupported protocol version",
-            data={"supported": list(MODERN), "requested": version[:100]},
-        )
-    return version
 
 
 def _unknown_method(method: str) -> RpcError:
@@ -566,7 +543,7 @@ def finished(method: str, reply: Json, revision: str) -> Json:
     result = {**reply, "resultType": "complete"}
     if method in _CACHE:
         result["ttlMs"], result["cacheScope"] = _CACHE[method]
-    result["_meta"] = {_SERVER_KEY: _server_info(MODERN[-1])}
+    result["_meta"] = {SERVER_KEY: _server_info(MODERN[-1])}
     return result
 
 

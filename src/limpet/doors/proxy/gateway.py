@@ -5,7 +5,9 @@ definitions. The gateway routes messages to the right server and back. Requests 
 each goes to one server; requests of servers get new ids, because two servers may use the same. A list is requested from
 all servers at once and answered with what has arrived in time.
 
-The gateway speaks the revisions that begin with a handshake; clients of 2026-07-28 fall back to one of these.
+The gateway speaks every revision to clients and to servers. A request of 2026-07-28 is known by its `_meta`, and is
+answered in its form. `Member` translates between the two eras. A client of 2026-07-28 takes no requests and no
+announcements of servers, so it gets none from those that know the handshake alone.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from queue import SimpleQueue
 
 from limpet import __version__
 from limpet.doors.proxy import gateway_rules, rewrite
 from limpet.doors.proxy.gateway_rules import Kind
-from limpet.doors.proxy.gateway_servers import Member, Spec
+from limpet.doors.proxy.gateway_servers import DISCOVER, HANDSHAKE, Forwarded, Member, Spec
 from limpet.doors.proxy.upstream import (
     UPSTREAM_ENDED,
     End,
@@ -32,6 +34,7 @@ from limpet.doors.proxy.upstream import (
     take_signals,
     until_client_leaves,
 )
+from limpet.protocol import revisions
 from limpet.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Json, RpcError, encode, error, result
 
 WAIT_SECONDS = 8.0  # for a server to start or to list; clients wait 30 to 60 seconds in all
@@ -52,7 +55,9 @@ class Gateway:
         self._signals = take_signals(events)
         self._wait = wait
         self._to_client: SimpleQueue[bytes | None] = SimpleQueue()
-        self._hello: Json = {}
+        self._hello: Json = {}  # what servers get in `initialize`
+        self._greeted = False  # the client has begun with a handshake, so it takes requests and announcements
+        self._modern: dict[rewrite.Key, str] = {}  # requests of 2026-07-28 that are answered here, with their methods
         self._sent: dict[str, Lists] = {}  # the lists the client has, by method
         self._late: set[str] = set()
         self._owners: dict[str, dict[str, str]] = {}  # of resources and templates, by method
@@ -120,31 +125,47 @@ class Gateway:
             self._request(key, method, arguments, text)
 
     def _request(self, key: rewrite.Key, method: str, params: Json, text: str) -> None:
-        if method == "initialize":
-            self._initialise(key, params)
-        elif method in gateway_rules.KINDS:
+        modern = method != HANDSHAKE and revisions.is_modern(params)
+        if modern and not self._begin_modern(key, method, params):
+            return
+        if method in gateway_rules.KINDS:
             self._list(key, gateway_rules.KINDS[method])
         elif method in ("tools/call", "prompts/get"):
             self._by_name(key, method, params.get("name"), ("params", "name"), text)
         elif method == "completion/complete":
             self._complete(key, params, text)
-        elif method in ("resources/read", "resources/subscribe", "resources/unsubscribe"):
+        elif method == "resources/read":
+            self._by_uri(key, method, params.get("uri"), text)
+        elif modern and method == DISCOVER:
+            self._welcome(key, gateway_rules.discovered)
+        elif modern or not self._request_before_2026(key, method, params, text):
+            self._refuse(key, METHOD_NOT_FOUND, f"Method not found: {method[:100]}")
+
+    def _request_before_2026(self, key: rewrite.Key, method: str, params: Json, text: str) -> bool:
+        """Answer what revisions with a handshake have and 2026-07-28 has not. False if it is nothing of that."""
+        if method == HANDSHAKE:
+            self._hello, self._greeted = params, True
+            revision = str(params.get("protocolVersion"))
+            self._welcome(key, lambda words: gateway_rules.welcome(revision, __version__, words))
+        elif method in ("resources/subscribe", "resources/unsubscribe"):
             self._by_uri(key, method, params.get("uri"), text)
         elif method == "ping":
             self._answer(key, {})
         elif method == "logging/setLevel":
             for member in self._members.values():
-                if member.ready and member.can("logging"):
+                if member.ready and member.can("logging") and not member.modern:
                     member.ask(method, params, lambda _reply: None)
             self._answer(key, {})
         else:
-            self._refuse(key, METHOD_NOT_FOUND, f"Method not found: {method[:100]}")
+            return False
+        return True
 
     def _notice(self, method: str, params: Json, text: str) -> None:
         line = text.encode("utf-8", "surrogatepass")
         if method == "notifications/cancelled":
             key = rewrite.key_of(params.get("requestId"))
             if key is not None:
+                self._modern.pop(key, None)
                 self._gathering = [gather for gather in self._gathering if gather.key != key]
                 any(member.cancel(key, line) for member in self._members.values())
         elif method == "notifications/progress":
@@ -163,16 +184,27 @@ class Gateway:
             self._tokens.pop(key, None)
             member.write(_edited(text, (("id",), own)))
 
-    def _initialise(self, key: rewrite.Key, params: Json) -> None:
-        """Initialise all servers; the client is answered when they have answered, or when the time is up."""
-        self._hello = params
-        for member in self._members.values():
-            member.initialise(params)
+    def _begin_modern(self, key: rewrite.Key, method: str, params: Json) -> bool:
+        """Register a request of 2026-07-28. False if it was refused."""
+        meta = params["_meta"]
+        if not isinstance(meta, dict):
+            return False
+        try:
+            revisions.named_revision(meta)
+        except RpcError as problem:
+            self.to_client(encode(error(problem, key)) + b"\n")
+            return False
+        self._modern[key] = method
+        if not self._hello:
+            self._hello = gateway_rules.hello_of(meta, __version__)
+        return True
+
+    def _welcome(self, key: rewrite.Key, answer: Callable[[Mapping[str, str]], Json]) -> None:
+        """Begin with all servers; the client is answered when they have answered, or when the time is up."""
 
         def done(_lists: Lists) -> None:
             texts = {name: member.result.get("instructions") for name, member in self._members.items() if member.ready}
-            words = {name: text for name, text in texts.items() if isinstance(text, str)}
-            self._answer(key, gateway_rules.welcome(str(params.get("protocolVersion")), __version__, words))
+            self._answer(key, answer({name: text for name, text in texts.items() if isinstance(text, str)}))
 
         self._gather(key, None, done)
 
@@ -243,10 +275,13 @@ class Gateway:
         self._forward(self._members[server], key, method, text.encode("utf-8", "surrogatepass"))
 
     def _forward(self, member: Member, key: rewrite.Key, method: str, line: bytes) -> None:
-        member.initialise(self._hello)
+        self._begin(member)
         if member.starting:
-            self._later(self._wait * START_FACTOR, member.give_up_queued)
-        member.forward(key, method, line)
+            self.later(self._wait * START_FACTOR, member.give_up_queued)
+        member.forward(key, Forwarded(method, modern=self._modern.pop(key, None) is not None), line)
+
+    def _begin(self, member: Member) -> None:
+        member.initialise(self._hello, modern=not self._greeted)
 
     # --- lists of all -------------------------------------------------------------------------------------------------
 
@@ -256,7 +291,7 @@ class Gateway:
         self._gathering.append(gather)
         gather.waiting.add(ALL)  # the list is not complete before every server has been asked
         for member in self._members.values():
-            member.initialise(self._hello)
+            self._begin(member)
             if member.ready:
                 self._ask(member, gather)
             elif member.starting and time.monotonic() < member.due:
@@ -265,7 +300,7 @@ class Gateway:
         if gather.waiting:
             lists = (self._last_list(name, kind) for name in gather.waiting)
             late = gather.waiting <= self._late and all(items is not None for items in lists)
-            self._later(LATE_SECONDS if late else self._wait, lambda: self._finish(gather))
+            self.later(LATE_SECONDS if late else self._wait, lambda: self._finish(gather))
         else:
             self._finish(gather)
 
@@ -309,7 +344,7 @@ class Gateway:
     def _last_list(self, name: str, kind: Kind | None) -> list[Json] | None:
         return None if kind is None else self._members[name].lists.get(kind.method)
 
-    def _later(self, seconds: float, work: Callable[[], object]) -> None:
+    def later(self, seconds: float, work: Callable[[], object]) -> None:
         def run() -> None:
             with self.lock:
                 work()
@@ -343,7 +378,11 @@ class Gateway:
         message = json.loads(text)
         params = message.get("params")
         arguments: Json = params if isinstance(params, dict) else {}
-        if "id" in message:
+        if not (self._greeted or member.modern or message["method"] == "notifications/progress"):
+            if "id" in message:
+                why = "The client takes no requests of servers."
+                member.write(encode(error(RpcError(METHOD_NOT_FOUND, why), message["id"])) + b"\n")
+        elif "id" in message:
             self._request_of_server(member, message["id"], arguments, text)
         elif message["method"] == "notifications/cancelled":
             cancelled = (member, arguments.get("requestId"))
@@ -373,22 +412,29 @@ class Gateway:
     def to_client(self, line: bytes) -> None:
         self._to_client.put(line)
 
-    def unanswered(self, key: rewrite.Key, method: str, why: str) -> None:
+    def unanswered(self, key: rewrite.Key, request: Forwarded, why: str) -> None:
         """A call gets a result that the agent can read; everything else an error."""
-        if method == "tools/call":
+        if request.modern:
+            self._modern[key] = request.method
+        if request.method == "tools/call":
             message = f"{why[:1].upper()}{why[1:].rstrip('.')}. The other servers are not affected."
             self._answer(key, rewrite.tool_result(message, failed=True, modern=False))
         else:
             self._refuse(key, UPSTREAM_ENDED, why)
 
     def _answer(self, key: rewrite.Key, value: Json) -> None:
+        method = self._modern.pop(key, None)
+        if method is not None:
+            value = gateway_rules.modern_result(method, value, __version__)
         self.to_client(encode(result(key, value)) + b"\n")
 
     def _refuse(self, key: rewrite.Key, code: int, why: str) -> None:
+        self._modern.pop(key, None)
         self.to_client(encode(error(RpcError(code, why), key)) + b"\n")
 
     def _tell_changed(self, kind: Kind) -> None:
-        self.to_client(encode({"jsonrpc": "2.0", "method": kind.changed}) + b"\n")
+        if self._greeted:
+            self.to_client(encode({"jsonrpc": "2.0", "method": kind.changed}) + b"\n")
 
 
 class ListRequest:

@@ -2,7 +2,7 @@
 
 The file is JSON as clients have it (`mcpServers`), or the same in TOML. A server has a `command` with `args`, or a
 `url` with `headers`. A command gets the few variables that every program needs, those of its `env` and those that
-`pass_env` names, so that a key for one server does not reach the others. `${NAME}` in a value stands for an environment
+`pass_env` names, so that a key for one server does not reach the others. `${NAME}` in a value is that of an environment
 variable, so that no secret has to be in the file.
 
 No method of `Member` blocks. A thread of the link does what can take long, and passes the result on under the gateway's
@@ -18,16 +18,17 @@ import subprocess
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from limpet import errors, settings
 from limpet.catalogue.late import LateModule
-from limpet.doors.proxy import http_rules, rewrite, upstream
+from limpet.doors.proxy import gateway_rules, http_rules, rewrite, upstream
 from limpet.doors.proxy.gateway_rules import Kind
 from limpet.doors.proxy.upstream import Pipe, queued, say
+from limpet.protocol import revisions
 from limpet.protocol.jsonrpc import Json, encode
 from limpet.record import NamedTuple
 
@@ -48,7 +49,9 @@ NAME_MAX_CHARS = 40  # clients add a prefix to the names of tools, and models al
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 LEAVE_SECONDS = 2.0  # for a server to end by itself, and then after SIGTERM
 RETRY_MOST_SECONDS = 60.0  # between two attempts to start a server that has never started
+PROBE_SECONDS = 2.0  # for an answer to `server/discover`: older servers may leave an unknown method unanswered
 PAGES_MOST = 100  # of one list: a server that has more is probably repeating itself
+HANDSHAKE, DISCOVER = "initialize", "server/discover"  # the ways a server begins, one of each era
 ID_PREFIX = f"limpet-{os.urandom(4).hex()}-"  # of the gateway's own requests
 
 OnReply = Callable[[Json | None], None]  # gets the reply, or None if there will be none
@@ -237,8 +240,11 @@ class Hub(Protocol):
         """A request or a notification of the server."""
 
     def to_client(self, line: bytes) -> None: ...
-    def unanswered(self, key: rewrite.Key, method: str, why: str) -> None:
+    def unanswered(self, key: rewrite.Key, request: Forwarded, why: str) -> None:
         """A request of the client will get no answer."""
+
+    def later(self, seconds: float, work: Callable[[], object]) -> None:
+        """Do something under the lock when the time has passed."""
 
     def ready(self, member: Member) -> None:
         """The server is initialised and can be asked."""
@@ -247,14 +253,22 @@ class Hub(Protocol):
         """The server could not be reached, or has ended."""
 
 
+class Forwarded(NamedTuple):
+    """A request of the client that a server has."""
+
+    method: str
+    modern: bool = False  # it is of 2026-07-28, and so is the reply that the client expects
+
+
 class Member:
     """A server. All methods are called under the gateway's lock."""
 
     def __init__(self, spec: Spec, hub: Hub, patience: float) -> None:
         self.name = spec.name
         self.ready = self.starting = False
+        self.modern = False  # it began without a handshake
         self.why = "it has not been started"
-        self.result: Json = {}  # of initialize
+        self.result: Json = {}  # of initialize or server/discover
         self.due = 0.0  # how long to wait for its start
         self.lists: dict[str, list[Json]] = {}  # by method, as last received
         self._spec = spec
@@ -262,8 +276,11 @@ class Member:
         self._patience = patience
         self._server: Connection | None = None
         self._waiting: dict[rewrite.Key, OnReply] = {}  # requests of the gateway
-        self._forwarded: dict[rewrite.Key, str] = {}  # requests of the client, with their methods
-        self._queued: list[tuple[rewrite.Key, str, bytes]] = []  # requests of the client that wait for the start
+        self._forwarded: dict[rewrite.Key, Forwarded] = {}
+        self._queued: list[tuple[rewrite.Key, Forwarded, bytes]] = []  # requests that wait for the start
+        self._opening = ""  # the request with which it is to begin
+        self._meta: Json = {}  # of requests, if it is modern
+        self._only_handshake = False  # it did not answer the other way before
         self._count = self._failures = 0
         self._retry_at = 0.0
 
@@ -282,34 +299,59 @@ class Member:
         self.due = time.monotonic() + self._patience
         threading.Thread(target=self._read, args=(self._server,), daemon=True).start()
 
-    def initialise(self, hello: Json) -> None:
-        """Start it if it is not running and it is time to try, and send `initialize`."""
+    def initialise(self, hello: Json, *, modern: bool) -> None:
+        """Start it if it is not running and it is time to try, and have it begin: first in the era of the client."""
         if self.ready or self.starting or (self._server is None and time.monotonic() < self._retry_at):
             return
         if self._server is None:
             self.launch()
         if self._server is not None:
             self.starting = True
-            self.ask("initialize", hello, self._initialised)
+            self._meta = gateway_rules.modern_hello(hello)
+            ways = [HANDSHAKE] if self._only_handshake else [HANDSHAKE, DISCOVER]
+            self._begin(ways[::-1] if modern else ways, hello)
 
-    def _initialised(self, reply: Json | None) -> None:
-        result = None if reply is None else reply.get("result")
-        if reply is None:
-            return  # it has ended; `_read` handles that
-        if not isinstance(result, dict):
-            problem = reply.get("error")
-            self._failed(str(problem.get("message") if isinstance(problem, dict) else "it refused to begin"))
-            return
+    def _begin(self, ways: Sequence[str], hello: Json, problem: str = "it refused to begin") -> None:
+        """Ask it to begin in the first of these ways; if that is refused, or unknown to it, in the next."""
+        way, *others = ways
+        key = self._opening = f"{ID_PREFIX}{self._count + 1}"
+
+        def got(reply: Json | None) -> None:
+            if reply is None or key != self._opening:
+                return  # it has ended, and `_read` handles that; or it was given up
+            result, refusal = reply.get("result"), reply.get("error")
+            if isinstance(result, dict) and (way == HANDSHAKE or _is_modern(result)):
+                self._begun(result, modern=way == DISCOVER)
+                return
+            self._only_handshake |= way == DISCOVER
+            said = str(refusal.get("message")) if isinstance(refusal, dict) and way == HANDSHAKE else problem
+            if others:
+                self._begin(others, hello, said)
+            else:
+                self._failed(said)
+
+        def silent() -> None:
+            if self.starting and key == self._opening:
+                self._only_handshake = True
+                self._begin(others, hello)
+
+        self.ask(way, hello if way == HANDSHAKE else {"_meta": self._meta}, got)
+        if way == DISCOVER and others:
+            self._hub.later(PROBE_SECONDS, silent)
+
+    def _begun(self, result: Json, *, modern: bool) -> None:
         self.starting, self.ready, self.result, self._failures = False, True, result, 0
-        self.write(encode({"jsonrpc": "2.0", "method": "notifications/initialized"}) + b"\n")
-        for key, method, line in self._queued:
-            self.forward(key, method, line)
+        self.modern, self._opening = modern, ""
+        if not modern:
+            self.write(encode({"jsonrpc": "2.0", "method": "notifications/initialized"}) + b"\n")
+        for key, request, line in self._queued:
+            self.forward(key, request, line)
         self._queued = []
         self._hub.ready(self)
 
     def _failed(self, why: str) -> None:
         was_ready, server = self.ready, self._server
-        self.ready = self.starting = False
+        self.ready = self.starting = self.modern = False
         if why != self.why:
             say(f"{self.name}: {why}", "gateway")
         self._server, self.why, self.lists = None, why, {}
@@ -319,8 +361,8 @@ class Member:
         self._retry_at = time.monotonic() + wait
         if server is not None:
             threading.Thread(target=server.leave, daemon=True).start()
-        for key, method in [*self._forwarded.items(), *((key, method) for key, method, _ in self._queued)]:
-            self._hub.unanswered(key, method, f"the server {self.name} is not there: {why}")
+        for key, request in [*self._forwarded.items(), *((key, request) for key, request, _ in self._queued)]:
+            self._hub.unanswered(key, request, f"the server {self.name} is not there: {why}")
         waiting, self._waiting, self._forwarded, self._queued = self._waiting, {}, {}, []
         for then in waiting.values():
             then(None)
@@ -345,24 +387,38 @@ class Member:
         self._count += 1
         key = f"{ID_PREFIX}{self._count}"
         self._waiting[key] = then
+        if self.modern:
+            params = {**params, "_meta": self._meta}
         self.write(encode({"jsonrpc": "2.0", "id": key, "method": method, "params": params}) + b"\n")
 
-    def forward(self, key: rewrite.Key, method: str, line: bytes) -> None:
-        """Pass on a request of the client, as soon as the server is ready."""
+    def forward(self, key: rewrite.Key, request: Forwarded, line: bytes) -> None:
+        """Pass on a request of the client, in the server's era, as soon as the server is ready."""
         if self.ready:
-            self._forwarded[key] = method
-            self.write(line)
+            self._forwarded[key] = request
+            self.write(line if self.modern == request.modern else self._in_its_era(line))
         elif self.starting:
-            self._queued.append((key, method, line))
+            self._queued.append((key, request, line))
         else:
-            self._hub.unanswered(key, method, f"the server {self.name} is not there: {self.why}")
+            self._hub.unanswered(key, request, f"the server {self.name} is not there: {self.why}")
+
+    def _in_its_era(self, line: bytes) -> bytes:
+        text = line.decode("utf-8", "surrogatepass")
+        text = gateway_rules.to_modern_server(text, self._meta) if self.modern else gateway_rules.to_older_server(text)
+        return text.encode("utf-8", "surrogatepass")
+
+    def _answered(self, key: rewrite.Key, line: bytes) -> None:
+        request = self._forwarded.pop(key)
+        if request.modern and not self.modern:
+            text = line.decode("utf-8", "surrogatepass")
+            line = gateway_rules.to_modern_client(text, request.method).encode("utf-8", "surrogatepass")
+        self._hub.to_client(line)
 
     def give_up_queued(self) -> None:
         """Answer the requests that wait for a start which takes too long. The server may still start."""
         queued_requests, self._queued = self._queued, []
-        for key, method, _ in queued_requests:
+        for key, request, _ in queued_requests:
             self._hub.unanswered(
-                key, method, f"the server {self.name} has not started within {self._patience:g} seconds"
+                key, request, f"the server {self.name} has not started within {self._patience:g} seconds"
             )
 
     def cancel(self, key: rewrite.Key, line: bytes) -> bool:
@@ -419,8 +475,7 @@ class Member:
     def _take(self, line: bytes) -> None:
         key = rewrite.reply_id(line)
         if key is not None and key in self._forwarded:
-            del self._forwarded[key]
-            self._hub.to_client(line)
+            self._answered(key, line)
             return
         value: Any = json.loads(line)
         if isinstance(value, list):
@@ -435,8 +490,12 @@ class Member:
         key = rewrite.key_of(value.get("id"))
         if key in self._waiting:
             self._waiting.pop(key)(value)
-        elif key in self._forwarded:
-            del self._forwarded[key]
-            self._hub.to_client(line)
+        elif key is not None and key in self._forwarded:
+            self._answered(key, line)
         else:
             say(f"{self.name} answered something that nobody asked it", "gateway")
+
+
+def _is_modern(result: Json) -> bool:
+    versions = result.get("supportedVersions")
+    return isinstance(versions, list) and any(version in versions for version in revisions.MODERN)

@@ -11,9 +11,9 @@ from urllib.parse import urljoin, urlsplit
 
 from limpet import errors
 from limpet.doors.proxy import bounds, rewrite
+from limpet.protocol.revisions import VERSION_KEY
 from limpet.record import NamedTuple
 
-VERSION_KEY = "io.modelcontextprotocol/protocolVersion"  # in `_meta`, from 2026-07-28 on
 VERSION_HEADER_SINCE = "2025-06-18"  # earlier revisions have no header for the revision
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # the parameter that Mcp-Name repeats
 # Headers that Limpet sets. People may add any other.

@@ -264,12 +264,6 @@ def free_tokens(params: object) -> int | None:
     return free if isinstance(free, int) and not isinstance(free, bool) and free > 0 else None
 
 
-def is_modern(params: object) -> bool:
-    """Whether a request is of revision 2026-07-28 or later: each names its revision, and a result names its type."""
-    meta = params.get("_meta") if isinstance(params, dict) else None
-    return isinstance(meta, dict) and "io.modelcontextprotocol/protocolVersion" in meta
-
-
 def tool_result(text: str, *, failed: bool, modern: bool) -> Json:
     result: Json = {"content": [{"type": "text", "text": text}]}
     if failed:

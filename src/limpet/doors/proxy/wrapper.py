@@ -27,6 +27,7 @@ from limpet.doors.proxy.backend import Backend
 from limpet.doors.proxy.tool_pinning import ToolPinning
 from limpet.doors.proxy.upstream import UPSTREAM_ENDED, Events, Link, Pipe, Workers, complain, lines, say, widen
 from limpet.protocol.jsonrpc import Json, RpcError, dumps, encode, error, result
+from limpet.protocol.revisions import is_modern
 from limpet.record import NamedTuple
 from limpet.text.json_spans import Edit, edited
 
@@ -238,7 +239,7 @@ class Wrapper:
             # The tool must not get the reference in place of the text.
             complain(problem, "The call was not made.")
             reply, failed = "Limpet failed inside; its line on stderr says how. The call was not made.", True
-        answer = rewrite.tool_result(reply, failed=failed, modern=rewrite.is_modern(params))
+        answer = rewrite.tool_result(reply, failed=failed, modern=is_modern(params))
         if key in self._waiting:
             self._to_client.write(encode(result(key, answer)) + b"\n")
         return None
@@ -415,7 +416,7 @@ def _name(message: Json) -> object:
 
 
 def serve(connect: Callable[[Events], Link], backend: Backend) -> int:
-    """Stand between a client on stdin and stdout and the link that `connect` opens; the exit code."""
+    """Connect a client on stdin and stdout with the link that `connect` opens; the exit code."""
     nothing = os.open(os.devnull, os.O_RDWR)
     # Both streams belong to the protocol: no other code in this process may read or write them.
     client_in, client_out = os.dup(0), os.dup(1)

@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from limpet import errors
+from limpet import errors, limits
 from limpet.model import SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from limpet.record import NamedTuple
 from limpet.redaction.entries import masked
@@ -92,6 +92,7 @@ ERASE = (
 )
 ERASED = "SELECT 1 FROM events WHERE tenant = %s AND project = %s AND seq = %s AND before IS NULL"
 UNUSED_TAGS = "DELETE FROM tallies WHERE tenant = %s AND project = %s AND tag <> '' AND count = 0"
+LONGEST = 3  # words of a text that are looked up, all of which must occur, and as many with digits
 EVENT_COLUMNS = ", ".join(f"v.{name}" for name in rows.EVENT_FIELDS)
 EVENTS = (
     f"SELECT {EVENT_COLUMNS}, v.detail, v.before, n.before, {E_FIELDS} FROM events v "  # noqa: S608
@@ -147,6 +148,17 @@ class PostgresEntries:
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         return self._replica.reads(scope, lambda con: search.matching(con, self._place, scope, query, words))
+
+    def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
+        listing = Listing((kind,), limit=limits.DUPLICATES_COMPARED, now=now)
+        letters, numbers = words.longest_words(text, LONGEST)
+        found: dict[str, Entry] = {}
+        # With its numbers a text is found among many of one pattern; without them, if just a number differs.
+        for looked_for in (letters, letters + numbers):
+            if looked_for and (not found or len(found) == listing.limit):
+                query = Words(tuple((word,) for word in looked_for))
+                found |= {entry.key: entry for entry in self.matching(scope, listing, query)}
+        return tuple(found.values())
 
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
         return self._replica.reads(scope, lambda con: entry_candidates(con, scope, kinds, query))
