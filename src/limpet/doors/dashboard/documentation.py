@@ -99,8 +99,8 @@ def _address(page: str, link: str, base: str) -> str | None:
     if not link or "://" in link:
         return None
     target = normpath(join(dirname(page), path)) if path else f"{page}.md"
-    if shown := PICTURE.fullmatch(target):
-        return f"/static/{shown[1]}"
+    if match := PICTURE.fullmatch(target):
+        return f"/static/{match[1]}"
     name = target.removesuffix(".md")
     if target == name or name not in manuals():
         return None

@@ -72,8 +72,8 @@ def answer(text: str, status: int = 200, headers: Mapping[str, str] | None = Non
 def static(name: str) -> Response | None:
     kind = STATIC.get(name)
     if kind is None:
-        shown = documentation.picture(name)
-        return None if shown is None else Response(shown, headers=HEADERS, media_type=STATIC["icon.svg"])
+        picture = documentation.picture(name)
+        return None if picture is None else Response(picture, headers=HEADERS, media_type=STATIC["icon.svg"])
     headers = {"cache-control": "public, max-age=31536000, immutable", "content-type": kind}
     return Response(_bytes(name), headers={**HEADERS, **headers})
 
