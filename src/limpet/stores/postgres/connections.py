@@ -54,7 +54,7 @@ View = Callable[[Con, Rows], T]
 
 class Last(Generic[T]):
     """What a write still has to send, together with COMMIT: `send` sends statements, and `result` is made of the rows
-    of another one, which only reads."""
+    of another one, a read."""
 
     def __init__(
         self, proof: Proof, send: Callable[[], None], answer: Statement, result: Callable[[list[Row]], T]

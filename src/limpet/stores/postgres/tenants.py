@@ -98,7 +98,7 @@ def ask(con: Con, *statements: Statement, last: bool = False) -> list[list[Row]]
 
 
 def end(con: Con) -> None:
-    """End a transaction that has only read, unless its last statements did."""
+    """End a transaction of reads, unless its last statements did."""
     if con.info.transaction_status != IDLE:
         con.execute("COMMIT")
 
