@@ -8,7 +8,10 @@ deleted between the two statements is found or not, as if it had been added or d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from heapq import nsmallest
 from typing import Any, cast
 
 from limpet import limits
@@ -16,13 +19,16 @@ from limpet.model import Entry, Scope
 from limpet.record import NamedTuple
 from limpet.store import Listing, Page, Words
 from limpet.stores.postgres.candidates import array, lexeme, like
+from limpet.stores.postgres.connections import PostgresDatabase, Rows
+from limpet.stores.postgres.replica import ReplicaReads
 from limpet.stores.postgres.schema import Con
-from limpet.stores.postgres.tenants import numbers
-from limpet.stores.shared import found, rows
+from limpet.stores.postgres.tenants import Statement, Unfiltered, ask
+from limpet.stores.shared import hits, rows
 from limpet.stores.shared.rows import E_FIELDS
 from limpet.stores.shared.sql import Row
 from limpet.text import words as analyse
 
+SPARE = 10  # hits that are read beside those on the page, in case some are not as good as they seem
 FEW = 1_000  # texts that are looked up by their numbers; when there are more, the project is read
 TALLIES = (
     "SELECT coalesce(sum(CASE WHEN kind = ANY(%s) THEN count ELSE -count END), 0)::bigint FROM tallies "
@@ -47,118 +53,120 @@ class Conditions(NamedTuple):
     values: Row
 
 
-def listed(con: Con, place: str, scope: Scope, query: Listing) -> Page:
+def listed(db: PostgresDatabase, scope: Scope, query: Listing) -> Page:
+    tallied = rows.tallied(query)
     # One kind at a time, because an index has the order of each.
-    latest = [row for kind in query.kinds for row in _latest(con, scope, query._replace(kinds=(kind,)))]
+    first = [_latest(scope, query._replace(kinds=(kind,))) for kind in query.kinds]
+    if tallied is not None:
+        answers = db.rows_of_each(scope.tenant, *first, *_counts(scope, query, tallied))
+        pages, (counted, *expired) = answers[: len(first)], answers[len(first) :]
+        total = rows.still_listed(counted[0][0], query, (tags for of_one in expired for (tags,) in of_one))
+    else:
+        pages, total = db.snapshot(scope.tenant, lambda con, read: (read, _count(con, scope, query, read)), *first)
+    latest = [row for page in pages for row in page]
     if len(query.kinds) > 1:
         latest.sort(key=lambda row: (row[UPDATED_AT], row[KEY]), reverse=True)
-    total = len(latest)
-    if total >= query.limit:
-        total = _count(con, scope, query)
-    return Page(tuple(rows.to_entry(place, scope, row) for row in latest[: query.limit]), total)
+    total = total if len(latest) >= query.limit else len(latest)
+    return Page(tuple(rows.to_entry(db.place, scope, row) for row in latest[: query.limit]), total)
 
 
-def _latest(con: Con, scope: Scope, query: Listing) -> list[Row]:
+def _latest(scope: Scope, query: Listing) -> Statement:
     where, values = _listing(scope, query)
     sql = f"SELECT {E_FIELDS} FROM entries e WHERE {where} ORDER BY {LATEST} LIMIT %s"  # noqa: S608
-    return con.execute(sql, (*values, query.limit)).fetchall()
+    return sql, (*values, query.limit)
 
 
-def _count(con: Con, scope: Scope, query: Listing) -> int:
-    """How many entries a listing has: from tallies where there are any."""
-    tallied = rows.tallied(query)
-    if tallied is None:
-        where, values = _listing(scope, query)
-        total: int = con.execute(f"SELECT count(*) FROM entries e WHERE {where}", values).fetchall()[0][0]  # noqa: S608
-        return total
-    of = (*scope, [*tallied.kinds, *tallied.less], tallied.session, tallied.tag)
-    counted = con.execute(TALLIES, ([*tallied.kinds], *of)).fetchall()[0][0]
-    if not query.now or query.include_replaced:
-        return int(counted)
-    among = (tallied.session, tallied.session)
-    expired = con.execute(EXPIRED_OPEN, (*scope, [*query.kinds], query.now, *among)).fetchall()
-    return rows.still_listed(counted, query, (tags for (tags,) in expired))
+def _counts(scope: Scope, query: Listing, tallied: rows.Tallied) -> Iterator[Statement]:
+    """How many entries a listing has by the tallies, and the tags of those that have expired."""
+    yield TALLIES, ([*tallied.kinds], *scope, [*tallied.kinds, *tallied.less], tallied.session, tallied.tag)
+    if query.now and not query.include_replaced:
+        yield EXPIRED_OPEN, (*scope, [*query.kinds], query.now, tallied.session, tallied.session)
 
 
-def containing(con: Con, place: str, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
-    sought = found.Sought.of(needle)
-    conditions = _listing(scope, query)
-    most = limits.NOTES_COUNTED
-    full = min(query.limit, most)  # what comes later is not on the page then
+def _count(con: Con, scope: Scope, query: Listing, pages: Rows) -> int:
+    """How many entries a listing has that no tally counts."""
+    if sum(map(len, pages)) < query.limit:
+        return 0  # what was read is all
+    where, values = _listing(scope, query)
+    counted = ask(con, (f"SELECT count(*) FROM entries e WHERE {where}", values), last=True)  # noqa: S608
+    return int(counted[0][0][0])
+
+
+def containing(
+    replica: ReplicaReads, place: str, scope: Scope, query: Listing, needle: str, words: Words | None = None
+) -> Page:
+    sought = hits.Sought.of(needle)
+    where, values = _listing(scope, query)
     tsquery = None if words is None else _tsquery(words)
-    hits = _as_words(con, conditions, sought, tsquery)
-    more = len(hits) > full
-    if not more:
-        inside = Conditions(f"{conditions.where} AND e.folded LIKE %s", (*conditions.values, like(sought.text)))
-        hits += _others(con, found.INSIDE, inside, hits)
-        more = len(hits) > full
-    if not more and tsquery is not None:
-        matching = f"{conditions.where} AND e.terms @@ CAST(%s AS tsquery)"
-        hits += _others(con, found.BY_STEM, Conditions(matching, (*conditions.values, tsquery)), hits)
+    inside = Conditions(f"{where} AND e.folded LIKE %s", (*values, like(sought.text)))
+    matching = Conditions(f"{where} AND e.terms @@ CAST(%s AS tsquery)", (*values, tsquery))
+    searches = [_as_words(inside if tsquery is None else matching, sought), _newest(str(hits.INSIDE), inside)]
+    searches += [] if tsquery is None else [_newest(str(hits.BY_STEM), matching)]
 
-    def load(docs: Sequence[int]) -> dict[int, Entry]:
-        sql = f"SELECT e.doc, {E_FIELDS} FROM entries e WHERE {conditions.where} AND e.doc = ANY(%s::bigint[])"  # noqa: S608
-        loaded = con.execute(sql, (*conditions.values, array(docs))).fetchall() if docs else []
-        return {row[0]: rows.to_entry(place, scope, row[1:]) for row in loaded}
+    def work(con: Con, answers: Rows, spare: int) -> Page:
+        first, more = hits.together(cast("list[list[hits.Hit]]", answers), query.limit)
+        docs = [-number for *_, number in nsmallest(query.limit + spare, first)]
+        # They are read under the rule that shows a tenant its own.
+        sql = f"SELECT e.doc, {E_FIELDS} FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[])"  # noqa: S608
+        loaded = ask(con, (sql, (*values, array(docs))), last=True)[0] if docs else []
+        entries = {row[0]: rows.to_entry(place, scope, row[1:]) for row in loaded}
+        return hits.page(first, more, sought, query.limit, dict.fromkeys(docs) | entries)
 
-    return Page(found.page(hits, sought, query.limit, load), min(len(hits), most), more or len(hits) > most)
+    for spare in (SPARE, 2 * limits.NOTES_COUNTED):
+        with suppress(KeyError):  # more of them than that are worse than the index takes them for
+            return replica.reads(scope, partial(work, spare=spare), *searches)
+    raise AssertionError("all hits were read")
 
 
-def _as_words(con: Con, conditions: Conditions, sought: found.Sought, tsquery: str | None) -> list[found.Hit]:
-    """The newest texts with every word of a text as a word. Without a word query, those alone that contain it as it
-    stands. The letters beside a word are looked at by who reads the text: here only those of ASCII count as such."""
-    if not sought.runs:
-        return []
+def _as_words(conditions: Conditions, sought: hits.Sought) -> Unfiltered:
+    """The newest texts with every word of a text as a word. The letters beside a word are looked at by who reads the
+    text: here those of ASCII count as such."""
     where, values = conditions
     for run in sought.runs:
         where += " AND e.folded LIKE %s AND e.folded ~ %s"
         values += (like(run), f"(^|[^a-z0-9]){run}([^a-z0-9]|$)")
-    if tsquery is None:
-        where, values = f"{where} AND e.folded LIKE %s", (*values, like(sought.text))
-    else:
-        where, values = f"{where} AND e.terms @@ CAST(%s AS tsquery)", (*values, tsquery)
-    fit = f"CASE WHEN strpos(e.folded, %s) > 0 THEN {found.AS_ASKED} ELSE {found.EVERY_WORD} END"
-    sql = f"SELECT {fit}, octet_length(e.content), -e.doc FROM entries e WHERE {where} ORDER BY e.doc DESC LIMIT %s"  # noqa: S608
-    return cast("list[found.Hit]", numbers(con, sql, (sought.text, *values, limits.NOTES_COUNTED + 1)))
+    if not sought.runs:
+        where += " AND false"
+    fit = f"CASE WHEN strpos(e.folded, %s) > 0 THEN {hits.AS_ASKED} ELSE {hits.EVERY_WORD} END"
+    return _newest(fit, Conditions(where, (sought.text, *values)))
 
 
-def _others(con: Con, fit: int, conditions: Conditions, besides: Sequence[found.Hit]) -> list[found.Hit]:
-    """The newest that fit besides these, as many as are counted."""
-    known = array(-number for *_, number in besides)
-    sql = (
-        f"SELECT {fit}, octet_length(e.content), -e.doc FROM entries e WHERE {conditions.where} "  # noqa: S608
-        "AND e.doc <> ALL(%s::bigint[]) ORDER BY e.doc DESC LIMIT %s"
-    )
-    room = limits.NOTES_COUNTED + 1 - len(besides)
-    return cast("list[found.Hit]", numbers(con, sql, (*conditions.values, known, room)))
+def _newest(fit: str, conditions: Conditions) -> Unfiltered:
+    """The newest texts that fit, as hits: enough of them that those of a better search among them can be left out."""
+    sql = f"SELECT {fit}, octet_length(e.content), -e.doc FROM entries e WHERE {conditions.where} ORDER BY e.doc DESC "  # noqa: S608
+    return Unfiltered(f"{sql}LIMIT %s", (*conditions.values, 2 * limits.NOTES_COUNTED + 1))
 
 
-def matching(con: Con, place: str, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
+def matching(replica: ReplicaReads, place: str, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
     tsquery = _tsquery(words)
     if tsquery is None:
         return ()
     where, values = _listing(scope, query)
-    narrowed = _narrowed(con, Conditions(f"{where} AND e.terms @@ CAST(%s AS tsquery)", (*values, tsquery)))
-    if narrowed is None:
-        return ()
-    order = "e.created_at DESC" if words.every else "ts_rank(e.terms, q) DESC, e.updated_at DESC"
-    matches = con.execute(
-        f"SELECT {E_FIELDS} FROM entries e, CAST(%s AS tsquery) q WHERE {narrowed.where} "  # noqa: S608
-        f"ORDER BY {order}, e.key DESC LIMIT %s",
-        (tsquery, *narrowed.values, query.limit),
-    ).fetchall()
-    return tuple(rows.to_entry(place, scope, row) for row in matches)
+    with_words = Conditions(f"{where} AND e.terms @@ CAST(%s AS tsquery)", (*values, tsquery))
+    of_words = f"SELECT e.doc FROM entries e WHERE {with_words.where} LIMIT {FEW + 1}"  # noqa: S608
+
+    def work(con: Con, answers: Rows) -> tuple[Entry, ...]:
+        narrowed = _narrowed(with_words, [doc for (doc,) in answers[0]])
+        if narrowed is None:
+            return ()
+        order = "e.created_at DESC" if words.every else "ts_rank(e.terms, q) DESC, e.updated_at DESC"
+        ordered = (
+            f"SELECT {E_FIELDS} FROM entries e, CAST(%s AS tsquery) q WHERE {narrowed.where} "  # noqa: S608
+            f"ORDER BY {order}, e.key DESC LIMIT %s"
+        )
+        matches = ask(con, (ordered, (tsquery, *narrowed.values, query.limit)), last=True)[0]
+        return tuple(rows.to_entry(place, scope, row) for row in matches)
+
+    return replica.reads(scope, work, Unfiltered(of_words, with_words.values))
 
 
-def _narrowed(con: Con, conditions: Conditions) -> Conditions | None:
+def _narrowed(conditions: Conditions, docs: Sequence[int]) -> Conditions | None:
     """The same conditions, with the numbers of the matching texts unless there are many; None if none matches."""
-    where, values = conditions
-    docs = numbers(con, f"SELECT e.doc FROM entries e WHERE {where} LIMIT {FEW + 1}", values)  # noqa: S608
     if not docs:
         return None
     if len(docs) > FEW:
         return conditions
-    return Conditions(f"{where} AND e.doc = ANY(%s::bigint[])", (*values, array(doc for (doc,) in docs)))
+    return Conditions(f"{conditions.where} AND e.doc = ANY(%s::bigint[])", (*conditions.values, array(docs)))
 
 
 def _listing(scope: Scope, query: Listing) -> Conditions:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
 
 import apsw
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
+from limpet.light import TYPE_CHECKING, Any, cast
 from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from limpet.redaction.entries import masked, refuse_secret_session
 from limpet.store import (
@@ -27,7 +27,7 @@ from limpet.store import (
     entry_record,
     to_json,
 )
-from limpet.stores.shared import found, retries, rows
+from limpet.stores.shared import hits, retries, rows
 from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.rows import E_FIELDS, FIELDS, indexed_text
 from limpet.stores.shared.sql import Row
@@ -38,6 +38,8 @@ from limpet.stores.sqlite.index import (
     any_of,
     as_words,
     may_contain,
+    similar,
+    sketch,
     tag_token,
     tidy,
 )
@@ -67,8 +69,13 @@ BY_NUMBER = (
     f"SELECT e.rowid, {E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
     "WHERE e.tenant = ? AND e.project = ?"
 )
-MATCHING = "FROM terms WHERE terms MATCH ? ORDER BY rowid DESC"
+MATCHING = "SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT ?"
 NOW = "SELECT 1 FROM pieces LIMIT 1"  # a read, so that the connection knows whether others have written
+ALIKE = (
+    f"SELECT {E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
+    "WHERE e.tenant = ? AND e.project = ? AND e.kind = ? AND e.done = 0 AND e.replaced = 0 "
+    "AND (+e.expires_at IS NULL OR +e.expires_at > ?) AND (j.key < ? OR length(e.content) BETWEEN ? AND ?) LIMIT ?"
+)
 NEXT_CLOCK = "UPDATE projects SET clock = clock + 1 WHERE tenant = ? AND project = ? RETURNING clock"
 ADD_TO_TALLY = (
     "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
@@ -153,26 +160,21 @@ class SqliteEntries:
         return tuple(self._entry(scope, row) for row in page)
 
     def containing(self, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
-        sought = found.Sought.of(needle)
-        most = limits.NOTES_COUNTED
+        sought = hits.Sought.of(needle)
+        unread: list[bool] = []
+
+        def searches(con: Connection) -> Iterator[Sequence[hits.Hit]]:
+            """One after the other: a later one runs when the page has room."""
+            yield (best := _as_words(con, scope, query, sought, within=words is None))
+            inside, all_read = _inside_words(con, scope, query, sought, beside=bool(best))
+            unread.append(not all_read)
+            yield inside
+            if words is not None:
+                yield _by_stem(con, scope, query, self._match(con, words))
 
         def work(con: Connection) -> Page:
-            hits = _as_words(con, scope, query, sought, within=words is None)
-            full = min(query.limit, most)  # what comes later is not on the page then
-            more = len(hits) > full
-            if not more:
-                inside, more = _inside_words(con, scope, query, sought, hits)
-                hits += inside
-                more = more or len(hits) > full
-            if not more and words is not None:
-                hits += _by_stem(con, scope, query, self._match(con, words), hits)
-            by_rowid = f"SELECT {FIELDS} FROM entries WHERE rowid = ?"  # noqa: S608
-
-            def load(docs: Sequence[int]) -> dict[int, Entry]:
-                return {doc: self._entry(scope, row) for doc in docs for row in con.rows(by_rowid, (doc,))}
-
-            best = found.page(hits, sought, query.limit, load)
-            return Page(best, min(len(hits), most), more or len(hits) > most)
+            first, more = hits.together(searches(con), query.limit)
+            return hits.page(first, more or any(unread), sought, query.limit, _Read(con, partial(self._entry, scope)))
 
         return self._db.read(work)
 
@@ -199,6 +201,17 @@ class SqliteEntries:
                 return None  # every group is required, and no entry holds this one
             groups.append(any_of(forms))
         return (" AND " if words.every else " OR ").join(groups) or None
+
+    def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
+        def work(con: Connection) -> tuple[Entry, ...]:
+            same, near = similar(con, scope, kind, text)
+            if not near:
+                return ()
+            docs, among = to_json([*dict.fromkeys(same + near)]), (*scope, kind, now)
+            values = (docs, *among, len(same), *rows.about_as_long(text), limits.DUPLICATES_COMPARED)
+            return tuple(self._entry(scope, row) for row in con.execute(ALIKE, values))
+
+        return self._db.read(work)
 
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
         return self._db.snapshot(lambda con: search.entry_candidates(con, self._index, scope, kinds, query))
@@ -432,6 +445,7 @@ class SqliteEntries:
     ) -> None:
         """Update the word index, and queue the text for its vector, in the transaction that writes the text."""
         self._index.update(con, doc, before, after, new)
+        sketch(con, scope, doc, before, after)
         old_text, new_text = indexed_text(before), indexed_text(after)
         if old_text == new_text and after is not None:
             return
@@ -596,58 +610,65 @@ def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str
     return f"{table} WHERE {' AND '.join(conditions)}", tuple(values)
 
 
-def _as_words(con: Connection, scope: Scope, query: Listing, sought: found.Sought, *, within: bool) -> list[found.Hit]:
-    """The newest texts with every word of a text as a word; `within` those alone that contain it as it stands."""
+def _as_words(con: Connection, scope: Scope, query: Listing, sought: hits.Sought, *, within: bool) -> list[hits.Hit]:
+    """The newest texts with every word of a text as a word; `within` those alone that contain it as it is."""
     match = as_words(sought.runs)
     if match is None:
         return []
     source, values = _source(scope, query, match)
     inside = "1" if sought.one_word and not within else f"{search.position(query.kinds)} > 0"
-    asked: Row = () if inside == "1" else (sought.text,)
-    sql = f"SELECT iif({inside}, 0, 1) AS fit, {search.SIZE}, -t.rowid FROM {source}"  # noqa: S608
-    sql += f"{' AND fit = 0' if within else ''} ORDER BY t.rowid DESC LIMIT {limits.NOTES_COUNTED + 1}"
-    return cast("list[found.Hit]", con.rows(sql, (*asked, *values)))
+    before: Row = () if inside == "1" else (sought.text,)
+    sql = f"SELECT iif({inside}, {hits.AS_ASKED}, {hits.EVERY_WORD}) AS fit, {search.SIZE}, -t.rowid FROM {source}"  # noqa: S608
+    fitting = f" AND fit = {hits.AS_ASKED}" if within else ""
+    sql += f"{fitting} ORDER BY t.rowid DESC LIMIT {limits.NOTES_COUNTED + 1}"
+    return cast("list[hits.Hit]", con.rows(sql, (*before, *values)))
 
 
 def _inside_words(
-    con: Connection, scope: Scope, query: Listing, sought: found.Sought, besides: Sequence[found.Hit]
-) -> tuple[list[found.Hit], bool]:
-    """The newest others that contain a text, wherever it stands, and whether there may be more. Beside better hits not
-    all that may contain it are read."""
+    con: Connection, scope: Scope, query: Listing, sought: hits.Sought, *, beside: bool
+) -> tuple[list[hits.Hit], bool]:
+    """The newest texts that contain a text anywhere, and whether all that may were read: beside better hits so many
+    are."""
     match = may_contain(con, sought.text)
     source, values = _source(scope, query, match)
-    if besides and match is not None:
-        read = con.rows(f"SELECT rowid {MATCHING} LIMIT {INSIDE_READ + 1}", (values[-1],))
-        if not read:
-            return [], False
-        source, values = _source(scope, query._replace(tags=(), tags_any=()))
+    number, order = ("e.rowid" if match is None and not query.tags and not query.tags_any else "t.rowid"), ""
+    read: list[Row] = []
+    if beside and match is not None:
+        read = con.rows(MATCHING, (values[-1], INSIDE_READ))
+        source, conditions = _source(scope, query._replace(tags=(), tags_any=()))
         source = f"json_each(?) t CROSS JOIN {source.replace(' WHERE ', ' ON e.rowid = t.value WHERE ', 1)}"
-        values, beyond = (to_json([doc for (doc,) in read[:INSIDE_READ]]), *values), len(read) > INSIDE_READ
-        number = "t.value"
+        values, number = (to_json([doc for (doc,) in read]), *conditions), "t.value"
     else:
-        number, beyond = "e.rowid" if match is None and not query.tags and not query.tags_any else "t.rowid", False
-    sql = f"SELECT {found.INSIDE}, {search.SIZE}, -{number} FROM {source} AND {search.position(query.kinds)} > 0 "  # noqa: S608
-    order = "" if number == "t.value" else f"ORDER BY {number} DESC "  # the index gives its own in order
-    return _others(con, f"{sql}{order}LIMIT ?", (*values, sought.text), besides), beyond
+        order = f"ORDER BY {number} DESC "  # the index gives its own in order
+    sql = f"SELECT {hits.INSIDE}, {search.SIZE}, -{number} FROM {source} AND {search.position(query.kinds)} > 0 "  # noqa: S608
+    return _hits(con, f"{sql}{order}LIMIT ?", (*values, sought.text)), len(read) < INSIDE_READ
 
 
-def _by_stem(
-    con: Connection, scope: Scope, query: Listing, match: str | None, besides: Sequence[found.Hit]
-) -> list[found.Hit]:
-    """The newest others that match a word query."""
+def _by_stem(con: Connection, scope: Scope, query: Listing, match: str | None) -> list[hits.Hit]:
+    """The newest texts that match a word query."""
     if match is None:
         return []
     source, values = _source(scope, query, match)
-    sql = f"SELECT {found.BY_STEM}, {search.SIZE}, -t.rowid FROM {source} ORDER BY t.rowid DESC LIMIT ?"  # noqa: S608
-    return _others(con, sql, values, besides)
+    sql = f"SELECT {hits.BY_STEM}, {search.SIZE}, -t.rowid FROM {source} ORDER BY t.rowid DESC LIMIT ?"  # noqa: S608
+    return _hits(con, sql, values)
 
 
-def _others(con: Connection, sql: str, values: Row, besides: Sequence[found.Hit]) -> list[found.Hit]:
-    """What a query finds besides these, as many as are counted."""
-    known = {number for *_, number in besides}
-    room = limits.NOTES_COUNTED + 1 - len(besides)
-    hits = con.rows(sql, (*values, room + len(besides)))
-    return [cast("found.Hit", hit) for hit in hits if hit[2] not in known][:room]
+def _hits(con: Connection, sql: str, values: Row) -> list[hits.Hit]:
+    """Twice as many as are counted: those of a better search may be among them."""
+    return cast("list[hits.Hit]", con.rows(sql, (*values, 2 * limits.NOTES_COUNTED + 1)))
+
+
+class _Read(dict[int, Entry | None]):
+    """Entries by number, read when they are asked for."""
+
+    def __init__(self, con: Connection, entry: Callable[[Row], Entry]) -> None:
+        super().__init__()
+        self._con, self._of = con, entry
+
+    def __missing__(self, doc: int) -> Entry | None:
+        matches = self._con.rows(f"SELECT {FIELDS} FROM entries WHERE rowid = ?", (doc,))  # noqa: S608
+        self[doc] = self._of(matches[0]) if matches else None
+        return self[doc]
 
 
 def _by_done(query: Listing) -> str:

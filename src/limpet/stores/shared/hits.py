@@ -1,25 +1,27 @@
 """The order of what a search for a text finds, the same in every store. Pure.
 
-Texts that hold each word of it come first, and among them those where the words stand as they were asked; then texts
+Texts that hold each word of it come first, and among them those with the words in a row as they were asked; then texts
 that contain it inside other words; then those that match by stem or tag. Of each the shortest come first: a short text
-with a word is about it. A store collects the hits from its index, which may take one for better than it is, and only
-the texts on the page are looked at: what is not as good as its place goes further back.
+with a word is about it. A store collects the hits from its index, which may take one for better than it is. The texts
+on the page are looked at, and what is not as good as its place goes further back.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from heapq import heapify, heappop, heappush, nsmallest
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import islice
 
+from limpet import limits
 from limpet.model import Entry
 from limpet.record import NamedTuple
+from limpet.store import Page
 from limpet.stores.shared.rows import searched_text
 from limpet.text.words import fold
 
 AS_ASKED, EVERY_WORD, INSIDE, BY_STEM = range(4)  # how good a hit is
 Hit = tuple[int, int, int]  # how good it is, the size of its text, and its number below zero: the first is the best
-Load = Callable[[Sequence[int]], Mapping[int, Entry]]  # the entries with these numbers, as far as there are any
 
 
 class Sought(NamedTuple):
@@ -57,24 +59,36 @@ def _is_word_of(run: str, text: str) -> bool:
     return False
 
 
-def page(hits: Sequence[Hit], sought: Sought, limit: int, load: Load) -> tuple[Entry, ...]:
-    """The best of the hits, in order."""
+def together(searches: Iterable[Sequence[Hit]], limit: int) -> tuple[list[Hit], bool]:
+    """The hits of searches, the best of which comes first, and whether there may be more of them. When some fill the
+    page and leave one over, the later ones are not looked at: they would not be on it."""
+    most = limits.NOTES_COUNTED
+    first: list[Hit] = []
+    numbers: set[int] = set()
+    for search in searches:
+        fresh = (hit for hit in search if hit[2] not in numbers)
+        first += islice(fresh, most + 1 - len(first))
+        if len(first) > min(limit, most):
+            return first[:most], True
+        numbers.update(number for *_, number in first)
+    return first, False
+
+
+def page(hits: Sequence[Hit], more: bool, sought: Sought, limit: int, entries: Mapping[int, Entry | None]) -> Page:
+    """The best of the hits, in order. An entry that is None was deleted since."""
     queue = list(hits)
-    entries = dict(load([-number for *_, number in nsmallest(limit, queue)]))
     heapify(queue)
-    shown: list[Entry] = []
+    best: list[Entry] = []
     placed: set[int] = set()
-    while queue and len(shown) < limit:
+    while queue and len(best) < limit:
         fit, size, number = heappop(queue)
-        if -number not in entries:
-            entries.update(load([-number]))
-        entry = entries.get(-number)
+        entry = entries[-number]
         if entry is None:
-            continue  # deleted since
+            continue
         truly = fit if number in placed else sought.fit(entry)
         if truly > fit:
             placed.add(number)
             heappush(queue, (truly, size, number))
         else:
-            shown.append(entry)
-    return tuple(shown)
+            best.append(entry)
+    return Page(tuple(best), len(hits), more)
