@@ -53,8 +53,11 @@ class Count(NamedTuple):
 def next_entry(kind: str, key: str, before: Entry | None, draft: Draft, stamp: Stamp, at: int, version: int) -> Entry:
     """The entry that a draft turns into. Every store computes it the same way.
 
-    Text from outside is never pinned, whatever the draft says.
+    Text from outside is never pinned, whatever the draft says. `at` is the time of the change; what is imported was
+    written before it.
     """
+    if draft.at:
+        at = max(1, min(draft.at, at))
     origin = _origin(before, draft, stamp.by.partition("/")[0])
     return Entry(
         kind,
@@ -67,7 +70,7 @@ def next_entry(kind: str, key: str, before: Entry | None, draft: Draft, stamp: S
         origin,
         draft.extra,
         version,
-        before.created_at if before else at,
+        min(before.created_at, at) if before else at,
         at,
     )
 
