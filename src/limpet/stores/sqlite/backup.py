@@ -61,6 +61,7 @@ class SqliteTarget:
             doc = self._con.last_insert_rowid()
             if entry is not None:
                 self._entries.index(self._con, Scope(*row[:2]), doc, None, entry, new)
+        self._entries.catch_up(self._con)
 
 
 def write_backup(target: str, fill: Callable[[str], None]) -> tuple[Finding, ...]:

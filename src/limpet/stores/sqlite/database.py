@@ -35,7 +35,7 @@ from limpet import errors, limits, platform
 from limpet.light import Any, TypeVar, cast
 from limpet.model import DataFolder, Scope
 from limpet.stores.shared.sql import Proof, Row
-from limpet.stores.sqlite.index import marks_of
+from limpet.stores.sqlite.index import NewWords, WordIndex, marks_of
 from limpet.stores.sqlite.lock import WriteLock
 from limpet.stores.sqlite.reserve import Reserve
 from limpet.text import words
@@ -672,6 +672,9 @@ class PrivateCopy(Database):
             con.execute("BEGIN")
             upgrade(con, version)
             con.execute("COMMIT")
+        con.execute("BEGIN")
+        WordIndex().catch_up(con, NewWords())
+        con.execute("COMMIT")
 
     def take(self) -> Connection:
         return self._con

@@ -43,6 +43,7 @@ from limpet.stores.sqlite.index import (
     sketch,
     tag_token,
     tidy,
+    waits,
 )
 from limpet.text import words as analyse
 
@@ -53,6 +54,8 @@ else:
 
 KEY, UPDATED_AT = (FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 TAGS_WALKED = 1_000  # newest entries among which a page of a tag is looked for first: a millisecond
+INDEXED_TOGETHER = 64  # texts, at most, that wait for the word index: some 4 ms of work
+LOADED_TOGETHER = 1_000  # the same for an import, which nobody waits for one by one
 KNOWN_LABELS = 2_000  # spellings of tags that a process caches
 
 # The statements of this module are built from constants; every value is a parameter.
@@ -306,6 +309,7 @@ class SqliteEntries:
                 changes.append(Change(0, before, before, _tally(con, scope, kind, session)))
             else:
                 changes.append(self._write(con, scope, (kind, key), before, draft, stamp, new))
+        self._index.catch_up(con, new, INDEXED_TOGETHER)
         if any(change.seq and change.after is None for change in changes):
             tidy(con, "terms")
         retries.remember(con, scope, stamp, tuple(changes))
@@ -349,6 +353,7 @@ class SqliteEntries:
                 raise errors.appended_before(kind, key)
             added.append(rows.next_entry(kind, key, None, draft, stamp, clock, 1))
             self._put(con, scope, None, added[-1], new)
+        self._index.catch_up(con, new, INDEXED_TOGETHER)
         return tuple(added)
 
     def _before(self, con: Connection, scope: Scope, kind: str, key: str) -> Entry | None:
@@ -427,17 +432,38 @@ class SqliteEntries:
         self, con: Connection, scope: Scope, doc: int, before: Entry | None, after: Entry | None, new: NewWords
     ) -> None:
         """Update the word index, and queue the text for its vector, in the transaction that writes the text."""
-        self._index.update(con, doc, before, after, new)
         sketch(con, scope, doc, before, after)
+        indexed = self._index.update(con, doc, before, after, new)
         old_text, new_text = indexed_text(before), indexed_text(after)
         if old_text == new_text and after is not None:
             return
         if old_text or after is None:  # SQLite may assign the rowid to another text
             con.execute("DELETE FROM vectors WHERE tenant = ? AND project = ? AND doc = ?", (*scope, doc))
-        if new_text:
+        if new_text and indexed:  # otherwise it waits for both
             con.execute("INSERT OR IGNORE INTO vectors_waiting VALUES (?, ?, ?)", (*scope, doc))
-        else:
+        elif before is not None:
             con.execute("DELETE FROM vectors_waiting WHERE tenant = ? AND project = ? AND doc = ?", (*scope, doc))
+
+    def catch_up(self, con: Connection) -> None:
+        """Index the texts that wait, inside a transaction."""
+        self._index.catch_up(con, NewWords())
+
+    def settle(self) -> bool:
+        """Index the texts that wait, before a search. False when the file cannot be written now."""
+        if not self._db.read(waits):
+            return True
+        new = NewWords()
+
+        def work(con: Connection) -> None:
+            new.begin()
+            self._index.catch_up(con, new)
+
+        try:
+            self._db.write(work, durable=False, patient=False)
+        except (errors.StoreBusy, errors.StoreReadOnly, errors.StoreFull):
+            return False
+        self._index.learn(new)
+        return True
 
     def erase(self, scope: Scope, seqs: Sequence[int]) -> int:
         def work(con: Connection) -> int:
@@ -479,7 +505,9 @@ class SqliteEntries:
         new = NewWords()
         for entry in sorted(entries, key=lambda entry: entry.created_at):  # the index is in order of creation
             self._put(con, scope, None, entry, new)
+            self._index.catch_up(con, new, LOADED_TOGETHER)
             count, clock = count + 1, max(clock, entry.updated_at)
+        self._index.catch_up(con, new)
         for record in records:
             con.execute(NEW_EVENT, rows.event_row(scope, record))
             seq, clock = max(seq, record["seq"]), max(clock, record["at"])
@@ -488,15 +516,18 @@ class SqliteEntries:
 
     def check(self, con: Connection) -> tuple[Finding, ...]:
         """Reads all entries and previous versions of all projects."""
-        names = con.rows("SELECT tenant, project, kind, key FROM entries")
-        bad, texts = [], 0
-        for *owner, kind, key in names:
+        names = con.rows("SELECT tenant, project, kind, key, rowid FROM entries")
+        last = self._index.last(con)
+        bad, texts, waiting = [], 0, 0
+        for *owner, kind, key, doc in names:
             try:
                 entry = self._before(con, Scope(*owner), kind, key)
-                texts += bool(indexed_text(entry))
+                text = bool(indexed_text(entry))
             except (errors.StoreDamaged, UnicodeDecodeError):
-                texts += 1
+                text = True
                 bad.append(f"{kind} {key!r} of project {owner[1]!r}")
+            texts += text
+            waiting += text and doc > last
         changes = con.rows("SELECT tenant, project, seq, kind, key FROM events")
         for *owner, seq, kind, key in changes:
             try:
@@ -505,7 +536,7 @@ class SqliteEntries:
             except (errors.StoreDamaged, UnicodeDecodeError, IndexError):  # IndexError: the index does not find it
                 bad.append(f"an earlier version of {kind} {key!r} of project {owner[1]!r}")
         sound = f"{len(names):,} entries and {len(changes):,} changes are as they were written"
-        indexed = con.rows("SELECT count(*) FROM terms_docsize")[0][0]
+        indexed = waiting + con.rows("SELECT count(*) FROM terms_docsize")[0][0]
         return (
             Finding("checksums", not bad, ", ".join(bad[:5]) or sound),
             Finding("index", indexed == texts, f"{indexed:,} of {texts:,} texts are indexed"),

@@ -7,21 +7,25 @@ given prefix: substring search and stemming both turn into "any of these words";
 A word that no entry holds any more is removed from `pieces`. Every process caches words it has seen there, so a removal
 also changes a generation (the row of the empty piece), and a process that finds another generation clears its cache.
 
+A new text waits for the index: its words join it with those of others, in a batch, or when somebody searches. That costs a
+third of indexing each by itself. The texts after a number (`indexed`) wait, so a write says nothing about it.
+
 `sketches` finds what may say the same as a new text: one look-up instead of a search, as every write asks.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
+from typing import cast
 
 import apsw
 
 from limpet.light import json
-from limpet.model import MEMORY, NOTE, Entry, Scope
+from limpet.model import EMPTY, MEMORY, NOTE, Entry, Scope
 from limpet.stores.shared.checksums import checksum
 from limpet.stores.shared.rows import folded_tags, indexed_text
 from limpet.text import words as analyse
@@ -33,6 +37,8 @@ ENDINGS = ("", "s", "d", "r", "ed", "er", "es", "ers", "ing", "ings", "ly", "ful
 WINDOW = 3  # adjacent words of a longer text that are looked for
 PHRASES_MAX = 64  # combinations of such words that are looked for as phrases
 TIDY_PAGES = 16  # of the index that are rewritten when an entry is deleted: a millisecond
+WAITING_TEXT = "SELECT tenant, project, kind, key, content, tags FROM entries WHERE rowid = ?"
+WAITING_VECTOR = "INSERT OR IGNORE INTO vectors_waiting VALUES (?, ?, ?)"
 SAME_LOOKED_AT, NEAR_LOOKED_AT = 20, 200  # sketches of the same text, and of texts with the same gist
 NEW_SKETCH = "INSERT OR IGNORE INTO sketches VALUES (?, ?, ?, ?, ?)"
 NO_SKETCH = "DELETE FROM sketches WHERE tenant = ? AND project = ? AND near = ? AND exact = ? AND doc = ?"
@@ -52,6 +58,7 @@ class NewWords:
     def __init__(self) -> None:
         self.words: set[str] = set()
         self.generation = ""
+        self.waiting = 0  # texts that wait for the index, at most
         self._begun = False
 
     def begin(self) -> bool:
@@ -59,6 +66,7 @@ class NewWords:
         again, self._begun = self._begun, True
         self.words.clear()
         self.generation = ""
+        self.waiting = 0
         return again
 
 
@@ -87,26 +95,55 @@ class WordIndex:
             families[word] = {word} | indexed_forms(con, word)
         return families[word]
 
-    def update(self, con: apsw.Connection, doc: int, before: Entry | None, after: Entry | None, new: NewWords) -> None:
-        """Update the index of an entry if its text changed."""
+    def update(self, con: apsw.Connection, doc: int, before: Entry | None, after: Entry | None, new: NewWords) -> bool:
+        """Update the index of an entry if its text changed. False when the entry waits for the index."""
+        last = self.last(con)
+        if doc > last:
+            new.waiting = max(new.waiting, doc - last)
+            return False
         old_text, new_text = indexed_text(before), indexed_text(after)
         if old_text == new_text:
-            return
+            return True
         if old_text:
             con.execute("DELETE FROM terms WHERE rowid = ?", (doc,))
         self._read_generation(con, new)
         words = analyse.index_words(new_text)
         if after is not None and new_text:
-            tokens = [tag_token(tag) for tag in folded_tags(after)]
-            con.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (doc, " ".join(words + tokens)))
-            for word in set(words) - self._cached - new.words:
-                con.execute("INSERT OR IGNORE INTO pieces VALUES (?, ?)", (word, word))
-                if con.changes():
-                    suffixes = [(piece, word) for piece in analyse.pieces(word)[1:]]
-                    con.executemany("INSERT OR IGNORE INTO pieces VALUES (?, ?)", suffixes)
-                new.words.add(word)
+            self._add(con, [(doc, words, folded_tags(after))], new)
         if old_text:
             self._remove_unused(con, set(analyse.index_words(old_text)).difference(words), new)
+        return True
+
+    def last(self, con: apsw.Connection) -> int:
+        """The number of the last text that is in the index; later ones wait."""
+        return cast(int, con.execute("SELECT last FROM indexed").fetchall()[0][0])
+
+    def catch_up(self, con: apsw.Connection, new: NewWords, least: int = 1) -> int:
+        """Index what waits, inside a transaction, if there is so much of it. Returns how many texts that were."""
+        if least > 1 and new.waiting < least:
+            return 0
+        texts = list(waiting_texts(con, self.last(con)))
+        if texts:
+            self._read_generation(con, new)
+            self._add(con, [(doc, analyse.index_words(text), tags) for doc, _, text, tags in texts if text], new)
+            con.executemany(WAITING_VECTOR, [(*scope, doc) for doc, scope, text, _ in texts if text])
+            con.execute("UPDATE indexed SET last = ?", (texts[-1][0],))
+        new.waiting = 0
+        return len(texts)
+
+    def _add(
+        self, con: apsw.Connection, texts: Sequence[tuple[int, Sequence[str], Iterable[str]]], new: NewWords
+    ) -> None:
+        """Add texts to the index: their numbers, words and tags."""
+        rows = [(doc, " ".join((*words, *map(tag_token, tags)))) for doc, words, tags in texts]
+        con.executemany("INSERT INTO terms (rowid, text) VALUES (?, ?)", rows)
+        unknown = set().union(*(words for _, words, _ in texts)) - self._cached - new.words
+        for word in sorted(unknown):
+            con.execute("INSERT OR IGNORE INTO pieces VALUES (?, ?)", (word, word))
+            if con.changes():
+                suffixes = [(piece, word) for piece in analyse.pieces(word)[1:]]
+                con.executemany("INSERT OR IGNORE INTO pieces VALUES (?, ?)", suffixes)
+        new.words |= unknown
 
     def _read_generation(self, con: apsw.Connection, new: NewWords) -> None:
         row = con.execute("SELECT word FROM pieces WHERE piece = ''").fetchone()
@@ -139,6 +176,22 @@ class WordIndex:
 def tidy(con: apsw.Connection, table: str, pages: int = TIDY_PAGES) -> None:
     """Rewrite some pages of the index without deleted text; until then the index merely skips it."""
     con.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (-pages,))  # noqa: S608 - a constant name
+
+
+def waits(con: apsw.Connection) -> bool:
+    """Whether a text waits for the index."""
+    return bool(con.execute("SELECT last < (SELECT max(rowid) FROM entries) FROM indexed").fetchall()[0][0])
+
+
+def waiting_texts(con: apsw.Connection, last: int) -> Iterator[tuple[int, Scope, str, list[str]]]:
+    """The texts after a number, with their project and tags. What is damaged is left out: who reads it says so."""
+    for (doc,) in con.execute("SELECT rowid FROM entries WHERE rowid > ? ORDER BY rowid", (last,)).fetchall():
+        try:
+            ((tenant, project, kind, key, content, tags),) = con.execute(WAITING_TEXT, (doc,)).fetchall()
+            entry = Entry(kind, key, "", content, tuple(json.loads(tags)), False, False, "", EMPTY, 1, 0, 0)
+            yield doc, Scope(tenant, project), indexed_text(entry), folded_tags(entry)
+        except (ValueError, TypeError, AttributeError):  # a UnicodeDecodeError is a ValueError
+            yield doc, Scope("", ""), "", []
 
 
 def tag_token(folded: str) -> str:

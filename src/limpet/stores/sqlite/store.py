@@ -85,6 +85,7 @@ class SqliteStore:
 
     def scrub(self) -> bool:
         def work(con: Connection) -> None:
+            self.entries.catch_up(con)
             for index in ("terms", "output_terms"):
                 con.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")  # noqa: S608 - constant names
 
