@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import apsw
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
-from limpet.light import TYPE_CHECKING, Any, cast
+from limpet.light import TYPE_CHECKING, Any, TypeVar, cast
 from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from limpet.redaction.entries import masked, refuse_secret_session
 from limpet.store import (
@@ -32,7 +33,8 @@ from limpet.stores.shared import retries, rows
 from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.rows import E_FIELDS, FIELDS, indexed_text
 from limpet.stores.shared.sql import Row
-from limpet.stores.sqlite.database import Connection, Database
+from limpet.stores.sqlite.connection import Connection
+from limpet.stores.sqlite.database import Database
 from limpet.stores.sqlite.index import (
     NewWords,
     WordIndex,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 else:
     search = LateModule("stores.sqlite.candidates")  # imported at the first search: hooks and most commands need none
 
+T = TypeVar("T")
 KEY, UPDATED_AT = (FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 TAGS_WALKED = 1_000  # newest entries among which a page of a tag is looked for first: a millisecond
 INDEXED_TOGETHER = 64  # texts, at most, that wait for the word index: some 4 ms of work
@@ -75,6 +78,10 @@ ALIKE = (
     "WHERE e.tenant = ? AND e.project = ? AND e.kind = ? AND e.done = 0 AND e.replaced = 0 "
     "AND (+e.expires_at IS NULL OR +e.expires_at > ?) AND (j.key < ? OR length(e.content) BETWEEN ? AND ?) LIMIT ?"
 )
+STORED = f"tenant, project, {FIELDS}"
+WAITING = "SELECT rowid FROM entries WHERE rowid > (SELECT last FROM indexed)"
+WAITING_ROW = f"SELECT rowid, {STORED} FROM entries WHERE rowid = ?"  # noqa: S608
+NEW_ENTRY_AS = f"INSERT INTO entries (rowid, {STORED}) VALUES (?{', ?' * len(STORED.split(', '))})"  # noqa: S608
 NEXT_CLOCK = "UPDATE projects SET clock = clock + 1 WHERE tenant = ? AND project = ? RETURNING clock"
 ADD_TO_TALLY = (
     "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
@@ -149,7 +156,7 @@ class SqliteEntries:
                 total = _count(con, scope, query)
             return Page(tuple(self._entry(scope, row) for row in latest[: query.limit]), total)
 
-        return self._db.read(work)
+        return self._searching(work) if query.tags or query.tags_any else self._db.read(work)
 
     def earlier(
         self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50, now: int = 0
@@ -173,7 +180,7 @@ class SqliteEntries:
             page = (row for hit in hits[: query.limit] for row in con.rows(by_rowid, (hit[3],)))
             return Page(tuple(self._entry(scope, row) for row in page), len(hits))
 
-        return self._db.read(work)
+        return self._searching(work)
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         def work(con: Connection) -> tuple[Entry, ...]:
@@ -184,9 +191,10 @@ class SqliteEntries:
             # Newest first is the order of the index itself, read from its end: no scores are needed with `every`.
             order = "t.rowid DESC" if words.every else "t.rank"
             sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?"  # noqa: S608
-            return tuple(self._entry(scope, row) for row in con.execute(sql, (*values, query.limit)))
+            found = _of_layers(con, source, sql, (*values, query.limit))
+            return tuple(self._entry(scope, row) for row in islice(found, query.limit))
 
-        return self._db.read(work)
+        return self._searching(work)
 
     def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
         def work(con: Connection) -> tuple[Entry, ...]:
@@ -200,7 +208,10 @@ class SqliteEntries:
         return self._db.read(work)
 
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
-        return self._db.snapshot(lambda con: search.entry_candidates(con, self._index, scope, kinds, query))
+        def work(con: Connection) -> Candidates:
+            return search.entry_candidates(con, self._index, scope, kinds, query)
+
+        return self._searching(work, one_moment=True)
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
         return {row[0]: self._entry(scope, row[1:]) for row in self._db.rows(BY_NUMBER, (to_json([*docs]), *scope))}
@@ -465,6 +476,25 @@ class SqliteEntries:
         self._index.learn(new)
         return True
 
+    def _searching(self, work: Callable[[Connection], T], *, one_moment: bool = False) -> T:
+        """Read what needs the word index. Where the texts that wait cannot join it, they get one in memory."""
+        looked_at = work if self.settle() else partial(self._beside_fresh, work=work)
+        return self._db.snapshot(looked_at) if one_moment else self._db.read(looked_at)
+
+    def _beside_fresh(self, con: Connection, work: Callable[[Connection], T]) -> T:
+        def beside(fresh: Connection) -> T:
+            for (doc,) in con.rows(WAITING):
+                with suppress(UnicodeDecodeError):  # damaged: who reads it says so
+                    fresh.many(NEW_ENTRY_AS, con.rows(WAITING_ROW, (doc,)))
+            WordIndex().catch_up(fresh, NewWords())
+            con.fresh = fresh
+            try:
+                return work(con)
+            finally:
+                con.fresh = None
+
+        return self._db.in_memory(beside)
+
     def erase(self, scope: Scope, seqs: Sequence[int]) -> int:
         def work(con: Connection) -> int:
             erased = 0
@@ -555,7 +585,7 @@ def _latest(con: Connection, scope: Scope, query: Listing) -> list[Row]:
         return walked
     source, values = _source(scope, query)
     sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?"  # noqa: S608
-    return con.rows(sql, (*values, query.limit))
+    return list(_of_layers(con, source, sql, (*values, query.limit)))
 
 
 def _walked(con: Connection, scope: Scope, query: Listing) -> list[Row] | None:
@@ -585,8 +615,8 @@ def _count(con: Connection, scope: Scope, query: Listing) -> int:
     tallied = rows.tallied(query)
     if tallied is None:
         source, values = _source(scope, query)
-        total: int = con.rows(f"SELECT count(*) FROM {source}", values)[0][0]  # noqa: S608
-        return total
+        counts = _of_layers(con, source, f"SELECT count(*) FROM {source}", values)  # noqa: S608
+        return sum(number for (number,) in counts)
     count = 0
     for sign, kinds in ((1, tallied.kinds), (-1, tallied.less)):
         for kind in kinds:
@@ -622,6 +652,12 @@ def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str
     return f"{table} WHERE {' AND '.join(conditions)}", tuple(values)
 
 
+def _of_layers(con: Connection, source: str, sql: str, values: Row) -> Iterator[Row]:
+    """What a query with such a source finds: with the index, in each of its layers, the newest texts first."""
+    among = con.layers if source.startswith("terms") else (con,)
+    return chain.from_iterable(cast(Iterator[Row], one.execute(sql, values)) for one in among)
+
+
 def _newest_with(
     con: Connection, scope: Scope, query: Listing, folded: str, match: str | None, *, within: bool = True
 ) -> Iterator[Row]:
@@ -630,7 +666,7 @@ def _newest_with(
     source, values = _source(scope, query, match)
     number = "e.rowid" if source.startswith("entries") else "t.rowid"  # the index gives its own in order
     sql = f"SELECT {search.POSITION}, e.updated_at, e.key, e.rowid, {search.SIZE} FROM {source} ORDER BY {number} DESC"  # noqa: S608
-    possible = cast(Iterator[Row], con.execute(sql, (folded, *values)))
+    possible = _of_layers(con, source, sql, (folded, *values))
     return (hit for hit in possible if bool(hit[0]) is within)
 
 

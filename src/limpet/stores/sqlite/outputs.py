@@ -11,7 +11,7 @@ from limpet.store import CandidateQuery, Candidates
 from limpet.stores.shared.chunks import Piece
 from limpet.stores.shared.outputs import ONE, SqlOutputs
 from limpet.stores.shared.sql import Proof, Row
-from limpet.stores.sqlite.database import Connection
+from limpet.stores.sqlite.connection import Connection
 from limpet.stores.sqlite.index import may_contain, tidy
 
 if TYPE_CHECKING:

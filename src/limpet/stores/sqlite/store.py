@@ -11,12 +11,23 @@ from limpet import errors
 from limpet.catalogue.late import LateModule
 from limpet.light import TYPE_CHECKING, Any, Self, TypeVar
 from limpet.model import DataFolder, Entry, Scope
-from limpet.store import Distribution, Finding, Incoming, Progress, Restored, Usage, no_progress
+from limpet.store import (
+    Distribution,
+    Finding,
+    Incoming,
+    Progress,
+    Restored,
+    Unembedded,
+    Usage,
+    VectorState,
+    no_progress,
+)
 from limpet.stores.shared.call_log import SqlCallLog
 from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.sql import usage
 from limpet.stores.shared.vectors import SqlVectors
-from limpet.stores.sqlite.database import SCHEMA, Connection, Database, SqliteTransactions
+from limpet.stores.sqlite.connection import Connection
+from limpet.stores.sqlite.database import SCHEMA, Database, SqliteTransactions
 from limpet.stores.sqlite.entries import SqliteEntries
 from limpet.stores.sqlite.outputs import SqliteOutputs
 
@@ -29,6 +40,22 @@ else:
     health = LateModule("stores.sqlite.health")
 
 T = TypeVar("T")
+
+
+class SqliteVectors(SqlVectors):
+    """Texts wait for their vectors from the moment they join the word index."""
+
+    def __init__(self, transactions: SqliteTransactions, entries: SqliteEntries) -> None:
+        super().__init__(transactions, "rowid")
+        self._entries = entries
+
+    def missing(self, scope: Scope, model: str, most: int) -> tuple[Unembedded, ...]:
+        self._entries.settle()
+        return super().missing(scope, model, most)
+
+    def state(self, scope: Scope) -> VectorState:
+        self._entries.settle()
+        return super().state(scope)
 
 
 class SqliteStore:
@@ -48,7 +75,7 @@ class SqliteStore:
         self.entries = SqliteEntries(self._db)
         self.outputs = SqliteOutputs(transactions)
         self.calls = SqlCallLog(transactions)
-        self.vectors = SqlVectors(transactions, "rowid")
+        self.vectors = SqliteVectors(transactions, self.entries)
 
     @property
     def place(self) -> str:
