@@ -1,60 +1,58 @@
 """`python -m bench.precision_adapter PORT [--without-aliases]`: Limpet behind the harness of PrecisionMemBench.
 
-The harness (tenurehq/precisionMemBench, to be had there with its data) talks to four routes. Every belief is a note
-with its scope, name and aliases for tags; every question is one call: the notes of the scope with a tag that it names.
-Without aliases every question is a call of `recall` in the scope.
+The harness (tenurehq/precisionMemBench, to be had there with its data) talks to four routes. Every belief is a note in
+the project of its user and scope, with its name and aliases for tags or, without aliases, its name alone. Every
+question is a prompt there, answered with what unasked recall shows: what clearly fits, at most three.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 import tempfile
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import limpet
+from limpet.api import Limpet
+from limpet.recall import unasked
 
 ALIASES = "--without-aliases" not in sys.argv
-MOST_TAGS, MOST_WORDS = 10, 4  # of a note, of a tag
-
-
-def _names(text: str) -> list[str]:
-    """What a text may name: up to so many neighbouring words."""
-    words = re.findall(r"[\w+#]+(?:\.\w+)*", text.lower().replace("-", " ").replace("_", " "))
-    return [" ".join(words[at : at + n]) for n in range(1, MOST_WORDS + 1) for at in range(len(words) - n + 1)]
+MOST_TAGS = 10  # of a note
 
 
 class Beliefs:
     def __init__(self) -> None:
         folder = tempfile.mkdtemp()
         self.hold = limpet.open(f"{folder}/limpet.db", project="nobody", folder=folder)
-        self.ids: dict[tuple[str, str], str] = {}  # the note of each user's belief
+        self.notes: dict[tuple[str, str], tuple[Limpet, str]] = {}  # the project and the note of each user's belief
+        self.asked = 0
 
     def add(self, body: dict[str, Any]) -> dict[str, Any]:
         text, belief, user = body["text"], body["metadata"]["beliefId"], body["user_id"]
-        for alias in () if ALIASES else body.get("aliases") or ():
-            text = text.replace(f" {alias} ", " ", 1)
-        aliases = [text.partition(" ")[0].replace("_", " "), *(body.get("aliases") or ())] if ALIASES else []
-        tags = [body["metadata"]["scope"], *(alias.lower().replace("-", " ") for alias in aliases)][:MOST_TAGS]
-        again = {"id": self.ids[user, belief]} if (user, belief) in self.ids else {}
-        note = {"content": text, "tags": tags, **again}
-        hold = self.hold.elsewhere(self.hold.scope._replace(project=user))
-        self.ids[user, belief] = hold.call("update_note" if again else "add_note", note, session=belief)["note_id"]
+        aliases = body.get("aliases") or []
+        for alias in aliases:
+            text = text.replace(f" {alias} ", " ", 1)  # the harness puts them before the text as well
+        name, _, content = text.partition(" ")
+        name = name.replace("_", " ")
+        tags = [name, *aliases][:MOST_TAGS] if ALIASES else []
+        project, note = self.notes.get((user, belief)) or (self._project(user, body["metadata"].get("scope")), "")
+        if note:
+            project.call("update_note", {"id": note, "content": f"{name}: {content}", "tags": tags}, session=belief)
+        else:
+            note = project.call("add_note", {"content": f"{name}: {content}", "tags": tags}, session=belief)["note_id"]
+        self.notes[user, belief] = project, note
         return {"ok": True}
 
     def search(self, body: dict[str, Any]) -> dict[str, Any]:
-        user, scope = body["user_id"], body.get("scope")
-        hold, which = self.hold.elsewhere(self.hold.scope._replace(project=user)), {"tags": [scope]} if scope else {}
-        if ALIASES:
-            arguments = {**which, "tags_any": _names(body["query"])[:900], "limit": body["limit"]}
-            keys = [(note["id"], note["content"]) for note in hold.call("search_notes", arguments)["notes"]]
-        else:
-            arguments = {**which, "query": body["query"], "kinds": ["notes"], "limit": min(50, body["limit"])}
-            keys = [(hit["id"], hit["text"]) for hit in hold.call("recall", arguments)["hits"]]
-        beliefs = {note: belief for (owner, belief), note in self.ids.items() if owner == user}
-        return {"results": [{"id": beliefs[key], "memory": text} for key, text in keys]}
+        self.asked += 1  # each question in a session of its own, so that nothing was shown before
+        asking = self._project(body["user_id"], body.get("scope")).context(f"question {self.asked}")
+        shown = unasked.unasked(asking, body["query"]).entries
+        beliefs = {note: belief for (user, belief), (_, note) in self.notes.items() if user == body["user_id"]}
+        return {"results": [{"id": beliefs[entry.key], "memory": entry.content} for entry in shown]}
+
+    def _project(self, user: str, scope: str | None) -> Limpet:
+        return self.hold.elsewhere(self.hold.scope._replace(project=f"{user} {scope}"))
 
 
 BELIEFS = [Beliefs()]

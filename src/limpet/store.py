@@ -13,10 +13,9 @@ The second half of the contract is tests/contract, which runs on every store. Ru
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
 
+from limpet.light import Any, Protocol, json
 from limpet.model import (
     EMPTY,
     Change,
@@ -216,6 +215,11 @@ class Entries(Protocol):
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         """Entries that match a word query, at most query.limit. With `every`, newest first; without it by the store's
         own ranking."""
+
+    def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
+        """Open notes or memories that may say the same as a text, to be compared with it: a few of those that share its
+        longest words. All that differ in case, spaces or numbers alone are among them, as long as these are few; of
+        those that have another word somewhere, most are."""
 
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
         """The candidates for a question among the entries of these kinds, for recall/rank.py to rank.
@@ -642,8 +646,10 @@ class Store(Protocol):
 
 # --- entries as JSON --------------------------------------------------------------------------------------------------
 
-# Compact JSON. Control characters come out escaped, so it is safe between the separators of a fingerprint.
-to_json: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+def to_json(value: object) -> str:
+    """Compact JSON. Control characters come out escaped, so it is safe between the separators of a fingerprint."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def entry_record(entry: Entry) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def test_tenants_and_projects_do_not_see_each_other(store: Store) -> None:
         assert [entry.content for entry in page.entries] == [f"mine is {scope}"]
         assert store.entries.containing(scope, NOTES, "mine") == page
         assert store.entries.matching(scope, NOTES, Words((("mine",),))) == page.entries
+        assert store.entries.alike(scope, NOTE, page.entries[0].content, NOON) == page.entries
         assert [event.seq for event in store.entries.events(scope, EventQuery())] == [2, 1]
         assert store.entries.tally(scope, NOTE, "") == (1, 1)
         assert len(everything(store, scope)) == 4

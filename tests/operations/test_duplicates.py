@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -72,6 +73,48 @@ def test_a_duplicate_among_many_is_found(hold: Limpet) -> None:
     ]
     answer = add(hold, "step 31 of the build passed and the report of it was kept")
     assert answer["duplicate_of"] == ids[31]
+
+
+def test_what_a_note_says_now_counts_and_not_what_it_said(hold: Limpet) -> None:
+    first = add(hold, "Something else, about the lexer")["note_id"]
+    hold.call("update_note", {"id": first, "content": TEXT})
+    assert "duplicate_of" not in add(hold, "something else, about the lexer")
+    assert add(hold, TEXT, session_id="another")["duplicate_of"] == first
+    hold.call("update_note", {"id": first, "done": True})
+    second = add(hold, f"{TEXT} ", session_id="third")["duplicate_of"]
+    assert second != first
+    hold.call("delete_note", {"id": second})
+    hold.call("update_note", {"id": first, "done": False})
+    assert add(hold, TEXT.lower(), session_id="fourth")["duplicate_of"] != second
+
+
+def test_the_same_text_in_other_white_space_is_the_same(hold: Limpet) -> None:
+    first = add(hold, TEXT)["note_id"]
+    assert add(hold, TEXT.replace(" ", " \n   "))["duplicate_of"] == first
+
+
+def test_most_texts_with_one_other_word_are_named(hold: Limpet) -> None:
+    chance = random.Random(7)
+    endings = ("", "s", "r", "ning", "ment", "tion")
+    begun = [a + b for a in ("par", "lex", "to", "gram", "re", "cast") for b in ("se", "kin", "no")]
+    words = [one + ending for one in begun for ending in endings]
+    texts = [" ".join(chance.sample(words, chance.randint(16, 30))) for _ in range(120)]
+    ids = [hold.session("first").notes.add(text).id for text in texts]
+    found = 0
+    for text, name in zip(texts, ids, strict=True):
+        told = text.split()
+        told[chance.randrange(len(told))] = chance.choice(words)
+        found += add(hold, " ".join(told)).get("similar_to") == name
+    assert found >= 0.7 * len(texts)
+
+
+def test_an_imported_note_is_known(opened: Opener) -> None:
+    hold = opened()
+    first = add(hold, TEXT)["note_id"]
+    lines = list(hold.export_lines())
+    other = opened(project="copy")
+    other.import_lines(lines)
+    assert add(other, TEXT, session_id="another")["duplicate_of"] == first
 
 
 def test_it_can_be_switched_off(store_url: str, clock: Clock) -> None:

@@ -89,3 +89,62 @@ def test_the_window_has_it_until_the_next_prompt_and_one_setting_switches_it_off
         assert FACT not in window.next(talk, limit=50_000).messages[-1].text()
         off = hold.context("another")._replace(bounds=Bounds(recall=RecallRules(unasked=False)))
         assert unasked.unasked(off, PROMPT).entries == ()
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+FREEZE = "Nothing is released between the 15th of December and the 7th of January"
+
+
+@pytest.fixture
+def called(known: Limpet) -> Limpet:
+    """Texts that have names: tags, a key, what stands before a colon."""
+    known.session("old").notes.add(FREEZE, tags=["code freeze", "QA"])
+    known.session("old").notes.add("Service charts: every service has its own one in ops", tags=["helm", "chart"])
+    known.session("old").memory.write("feature-flags", "They live in Unleash and are removed after a month")
+    known.session("old").notes.add("Jobs run on version 1.29 in three zones", tags=["kubernetes"])
+    for number in range(5):
+        known.session("old").notes.add(f"Decided {number}: blue, and why", tags=["decision"])
+    return known
+
+
+@pytest.mark.parametrize(
+    ("prompt", "begins"),
+    [
+        ("Can I merge this during the code freeze?", "Nothing is released"),
+        ("Ask QA whether they saw it", "Nothing is released"),
+        ("Add a volume to the helm template of search", "Service charts"),
+        ("Draw two charts with bars", "Service charts"),  # a plural
+        ("Which service charts are old?", "Service charts"),  # before the colon
+        ("Remove all feature flags that nobody uses", "They live in Unleash"),  # a key
+        ("Write a kuberentes liveness probe", "Jobs run"),  # two letters changed places
+        ("Write a kubernets liveness probe", "Jobs run"),  # one is missing
+    ],
+)
+def test_a_text_comes_when_the_prompt_says_its_name(called: Limpet, prompt: str, begins: str) -> None:
+    assert [text[: len(begins)] for text in shown(called, prompt)] == [begins]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Chartered flights need an invoice",  # another word of the family
+        "Freezing paths in winter",
+        "Which decision comes next?",  # a tag of many says of what kind they are
+        "The sunken ship is over there",
+        "I want a qa list",  # so short a name is one only in capitals
+    ],
+)
+def test_what_only_looks_like_a_name_stays_silent(called: Limpet, prompt: str) -> None:
+    assert shown(called, prompt) == []
+
+
+def test_a_name_brings_nothing_that_does_not_hold(hold: Limpet, clock: Clock) -> None:
+    notes = hold.session("old").notes
+    done = notes.add("Jobs run on Nomad", tags=["scheduler"])
+    notes.update(done.id, done=True)
+    notes.add("Jobs run on Mesos", tags=["scheduler"], expires="1d")
+    hold.call("add_note", {"content": "Jobs run on ours", "tags": ["scheduler"]}, session="old", by="tool/web")
+    clock.pass_by(DAY_MS)
+    assert shown(hold, "Restart the scheduler") == []
+    assert shown(hold, "Restart the schedulr") == []

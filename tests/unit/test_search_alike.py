@@ -34,7 +34,7 @@ def test_what_is_alike_and_what_is_not() -> None:
     assert duplicates.groups(["port is 8080", "port is 8081"]) == []
     assert duplicates.groups(["", "", "!!!"]) == []
     assert duplicates.groups(["same beginning " * 400, "same beginning " * 400 + "and much more " * 400]) == []
-    assert duplicates.exact("  Straße\n7 ") == duplicates.exact("STRASSE 7")
+    assert words.exact("  Straße\n7 ") == words.exact("STRASSE 7")
 
 
 REPORT = "Nightly backup of the customer database to the second site was started by the scheduler and"
@@ -69,8 +69,21 @@ def test_the_same_said_a_little_differently_is_the_same_text() -> None:
 
 @given(st.text(max_size=300), st.integers(1, 8))
 def test_telling_words_are_few_and_of_the_text(text: str, most: int) -> None:
-    letters, others = duplicates.search_words(text, most)
+    letters, others = words.longest_words(text, most)
     assert max(len(letters), len(others)) <= most
     assert {*letters, *others} <= set(words.words(words.fold(text)))
     assert all(word.isalpha() for word in letters)
     assert not any(word.isalpha() for word in others)
+
+
+@given(st.text(max_size=300))
+def test_case_and_white_space_do_not_change_the_gist_of_a_text(text: str) -> None:
+    assert words.gist(f" {text} \n") == words.gist(text)
+    assert words.gist(words.exact(text)) == words.gist(text)
+    assert set(words.gist(text)) <= set(words.words(words.exact(text)))
+
+
+@pytest.mark.parametrize("number", ["7", "12", "1999"])
+def test_another_number_does_not_change_the_gist(number: str) -> None:
+    assert words.gist(f"{REPORT} chose option {number}") == words.gist(f"{REPORT} chose option 3")
+    assert words.gist("これは七番の項目です 3") == words.gist(f"これは七番の項目です {number}")

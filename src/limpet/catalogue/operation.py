@@ -5,14 +5,12 @@ The words that agents read are in prompts/tools/<name>.md.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from limpet import errors, limits, prompts, settings
 from limpet.catalogue.late import resolve
+from limpet.light import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, json, re
 from limpet.model import EMPTY, DataFolder, Folder, Retry, Scope, Stamp, trusted
 from limpet.platform import sha256
 from limpet.record import NamedTuple

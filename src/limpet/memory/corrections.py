@@ -10,7 +10,6 @@ Nothing is hidden by this: the answer to a write names what it seems to correct,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -20,6 +19,7 @@ from itertools import pairwise
 from limpet import limits, prompts
 from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json
+from limpet.light import re
 from limpet.memory.correction_words import ADDITION, AFTER, BEFORE, BESIDE, CHANGE, CUES, HEADING, NUMBERS, REASON
 from limpet.model import MEMORY, NOTE, Entry, EntryName, moment, trusted
 from limpet.record import NamedTuple

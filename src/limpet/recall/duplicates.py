@@ -5,25 +5,22 @@ list. They *say the same* if they are alike and what one of them has more change
 negation or outcome, and no word in place of another. A write names texts that are alike, because they may be out of
 date now; recall and the audit, which show or remove one text for several, need texts that say the same.
 
-The answer to a write names duplicates, and the write happens all the same. The word index gives, usually in one query,
-the entries that contain the most distinctive words of the new text, and those few are compared: a write must not wait
-for more. `limpet audit` finds the rest: near duplicates without one of these words, and duplicates written at
-the same moment.
+The answer to a write names duplicates, and the write happens all the same. The store gives the entries that share the
+gist of the new text, which are its longest words, and those few are compared: a write must not wait for more.
+`limpet audit` finds the rest: near duplicates in which one of these words is another one, and duplicates written at the
+same moment.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
-from limpet import limits
 from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json
-from limpet.model import MEMORY, Entry
+from limpet.light import re
 from limpet.record import NamedTuple
-from limpet.store import Listing, Words
 from limpet.text import words as analyse
 
 ALIKE = 0.85  # share of words two texts have in common when one of them is enough
@@ -79,25 +76,9 @@ def same_words(left: frozenset[str], right: frozenset[str]) -> bool:
     return shared >= ALIKE * (small + large - shared)
 
 
-def exact(text: str) -> str:
-    """A text without case and extra white space: equal for exact duplicates."""
-    return " ".join(analyse.fold(text).split())
-
-
 def as_long(left: str, right: str) -> bool:
     """Whether two texts are about as long: long ones may begin alike and differ later."""
     return min(len(left), len(right)) >= ALIKE * max(len(left), len(right))
-
-
-def search_words(text: str, most: int) -> tuple[list[str], list[str]]:
-    """The words to search a text by, the longest ones, each stem once: those of letters, and those with digits, which
-    change when the same is said at another time."""
-    every = dict.fromkeys(analyse.words(analyse.fold(text[:READ_CHARS])))
-    short = [word for word in every if len(word) <= analyse.WORD_MAX_CHARS]
-    chosen = sorted(filter(str.isalpha, short), key=len, reverse=True)[: 2 * most]
-    stems = dict(zip(reversed(analyse.terms(chosen)), reversed(chosen), strict=True))
-    others = sorted((word for word in short if not word.isalpha()), key=len, reverse=True)
-    return [word for word in chosen if word in stems.values()][:most], others[:most]
 
 
 def _rarest(count: int) -> int:
@@ -148,8 +129,6 @@ def first_of_each(texts: Sequence[str]) -> list[int]:
 
 # --- at the time of a write -------------------------------------------------------------------------------------------
 
-WORDS = 3  # of a text that are looked up, all of which must occur, and as many with digits
-
 
 class Twin(NamedTuple):
     """An entry that says the same as the new text: in the same words, or nearly."""
@@ -162,45 +141,20 @@ def twin(ctx: Context, kind: str, text: str, own: str | None = None) -> Twin | N
     """The open entry that says the same, the newest of those that do; `own` is the key that is being written."""
     if not ctx.bounds.report_duplicates:
         return None
-    letters, numbers = search_words(text, WORDS)
-    entries = _containing(ctx, kind, letters)
-    same = _saying(text, entries, own)
-    # With its numbers a text is found among many of one pattern; without them, if just a number differs. If the search
-    # for the letters was complete, the entries with the numbers are among its results.
-    first: list[Twin] = []
-    if numbers and not (letters and len(entries) < limits.DUPLICATES_COMPARED):
-        first = _saying(text, _containing(ctx, kind, letters + numbers), own)
-    elif numbers and same:
-        sought = set(analyse.terms(numbers))
-        texts = {entry.key: _indexed(entry) for entry in entries}
-        first = [match for match in same if sought <= set(analyse.terms(analyse.index_words(texts[match.key])))]
-    return next(iter(first or same), None)
-
-
-def _containing(ctx: Context, kind: str, words: list[str]) -> list[Entry]:
-    """The newest entries that contain all of these words."""
-    if not words:
-        return []
-    query = Words(tuple((word,) for word in words))
-    return list(
-        ctx.store.entries.matching(ctx.scope, Listing((kind,), limit=limits.DUPLICATES_COMPARED, now=ctx.now), query)
-    )
-
-
-def _indexed(entry: Entry) -> str:
-    return "\n".join([*([entry.key] if entry.kind == MEMORY else []), entry.content, *entry.tags])
-
-
-def _saying(text: str, among: list[Entry], own: str | None) -> list[Twin]:
-    """Entries that say the same: in the same words first, then nearly, the newest of each first."""
-    entries = [entry for entry in among if entry.key != own]
+    entries = [entry for entry in ctx.store.entries.alike(ctx.scope, kind, text, ctx.now) if entry.key != own]
     if not entries:
-        return []
+        return None
     entries.sort(key=lambda entry: (entry.updated_at, entry.key), reverse=True)
-    plain, words = exact(text), bag(text)
-    same = [Twin(entry.key, True) for entry in entries if exact(entry.content) == plain]
-    similar = [entry for entry in entries if as_long(text, entry.content)]
-    return same + [Twin(entry.key, False) for entry in similar if same_words(words, bag(entry.content))]
+    plain, words = analyse.exact(text), bag(text)
+    for entry in entries:
+        if analyse.exact(entry.content) == plain:
+            return Twin(entry.key, True)
+    near = [entry for entry in entries if as_long(text, entry.content) and same_words(words, bag(entry.content))]
+    # Among many of one pattern, one with the same numbers goes first.
+    numbers = near[1:] and telling(text)
+    numbered = (entry for entry in near if numbers and telling(entry.content) == numbers)
+    same = next(numbered, near[0] if near else None)
+    return None if same is None else Twin(same.key, False)
 
 
 def twin_text(ctx: Context, twin: Twin | None, kind: str) -> str:

@@ -2,7 +2,8 @@
 
 A prompt is no question: it names many things, and most projects know nothing of them. So a text has to share several
 words with the prompt, of which some are rare in the project, and they have to be much of what the text itself says.
-Rare means that few of the project's texts have the word. An identifier that the prompt spells out counts for more.
+Rare means that few of the project's texts have the word. An identifier that the prompt spells out counts for more. A
+text whose name the prompt says fits too: names.py says what a text is called.
 
 Nothing is shown that is done, replaced, expired, from outside, or whose source has changed; and nothing twice in a
 session. What was shown is remembered without waiting for the disk.
@@ -11,16 +12,16 @@ session. What was shown is remembered without waiting for the disk.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import log
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context
+from limpet.light import re
 from limpet.memory import anchors, corrections
 from limpet.model import JOURNAL, MEMORY, NOTE, Entry, Validity, trusted
-from limpet.recall import question, rank
+from limpet.recall import names, question, rank
 from limpet.recall.question import STOP, Question
 from limpet.recall.recall import Filter
 from limpet.record import NamedTuple
@@ -52,9 +53,12 @@ class Fit(NamedTuple):
     of_prompt: float  # of what the prompt names and the project knows
     words: int
     identifier: bool  # whether the text has an identifier that the prompt spells out
+    named: bool  # whether the prompt says its name
 
     @property
     def clear(self) -> bool:
+        if self.named:
+            return True
         if self.identifier:
             return self.share >= LEAST_SHARE / 2
         enough = self.words >= LEAST_WORDS and self.rarity >= LEAST_RARITY
@@ -137,10 +141,23 @@ def fits(ctx: Context, prompt: str) -> list[Fit]:
     rarities = _rarities(query, candidates)
     spelled = {word for name in _IDENTIFIER.findall(prompt) for word in [analyse.fold(name)]}
     every = [_fit(entry, doc, candidates, rarities, spelled) for doc, entry in _texts(ctx, docs).items()]
-    clear = sorted((fit for fit in every if fit.clear), key=lambda fit: (-fit.rarity, -fit.entry.updated_at))
-    clear = [fit for fit in clear if fit.rarity >= AMONG * clear[0].rarity]
+    unknown = [word for word, count in zip(query.words, candidates.counts, strict=True) if not count]
+    every = _named(ctx, every, prompt, unknown)
+    clear = sorted(
+        (fit for fit in every if fit.clear), key=lambda fit: (not fit.named, -fit.rarity, -fit.entry.updated_at)
+    )
+    best = max((fit.rarity for fit in clear), default=0.0)
+    clear = [fit for fit in clear if fit.named or fit.rarity >= AMONG * best]
     order = corrections.in_order([(fit.entry.content, fit.entry.updated_at) for fit in clear], prompt)
     return [clear[at] for at in order]
+
+
+def _named(ctx: Context, every: Sequence[Fit], prompt: str, unknown: Sequence[str]) -> list[Fit]:
+    """The same texts, those marked that the prompt names; with them what it names with a slip of the pen."""
+    by_name = names.called(prompt, [fit.entry for fit in every])
+    meant = {entry.key: entry for entry in names.meant(ctx, prompt, unknown) if entry.key not in by_name}
+    fits = [fit._replace(named=fit.entry.key in by_name) for fit in every if fit.entry.key not in meant]
+    return fits + [Fit(entry, 0.0, 0.0, 0.0, 0, False, True) for entry in meant.values()]
 
 
 def _texts(ctx: Context, docs: Sequence[int]) -> Mapping[int, Entry]:
@@ -164,4 +181,4 @@ def _fit(entry: Entry, doc: int, candidates: Candidates, rarities: Sequence[floa
     own = {word for word in analyse.whole_words(folded)[:TEXT_WORDS] if word not in STOP}
     share = len(shared) / max(1, min(len(own), TEXT_WORDS))
     identifier = any(name in folded for name in spelled)
-    return Fit(entry, rarity, share, rarity / of_all if of_all else 0.0, len(shared), identifier)
+    return Fit(entry, rarity, share, rarity / of_all if of_all else 0.0, len(shared), identifier, False)

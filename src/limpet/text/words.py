@@ -8,11 +8,11 @@ What it holds is the *term* of a word: its English stem, which leaves words of o
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+
+from limpet.light import Any, re
 
 WORD_MAX_CHARS = 24  # longer runs are hashes, base64 and the like: their endings would cost far more than they do
 # Marks of a text with such a run, so that a search inside one still finds it. Hashes are the common case, and only a
@@ -42,6 +42,8 @@ _HUMP = "[a-z][A-Z]|[A-Z][A-Z][a-z]"
 _IDENTIFIER = rf"(?<![A-Za-z0-9+=])(?=[A-Za-z]{{0,63}}?(?:{_HUMP}))[A-Za-z]{{3,64}}(?=[0-9]{{0,4}}(?![A-Za-z0-9+=]))"
 _PART = "[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
 _MOST_PARTS = 8  # of one identifier; what has more is not made of words
+_GIST_WORDS, _GIST_MOST, _GIST_LETTERS = 2, 8, 12  # at least so many words, and more while they are short
+_GIST_READ, _GIST_CHARS = 600, 4_000  # words and characters of a text that are looked at
 
 
 def fold(text: str) -> str:
@@ -94,6 +96,38 @@ def _whole_word() -> re.Pattern[str]:
 def places(text: str) -> Iterator[re.Match[str]]:
     """The whole words of a text with their positions; as many as `whole_words`, except for a few signs that split."""
     return re.finditer(_ASCII_PLACE, text) if text.isascii() else _whole_word().finditer(text)
+
+
+def exact(text: str) -> str:
+    """A text without case and extra white space: equal for exact duplicates."""
+    return " ".join(fold(text).split())
+
+
+def longest_words(text: str, most: int) -> tuple[list[str], list[str]]:
+    """The longest words of a text, each stem once: those of letters, and those with digits, which change when the same
+    is said at another time."""
+    every = dict.fromkeys(words(fold(text[:_GIST_CHARS])))
+    short = [word for word in every if len(word) <= WORD_MAX_CHARS]
+    chosen = sorted(filter(str.isalpha, short), key=len, reverse=True)[: 2 * most]
+    stems = dict(zip(reversed(terms(chosen)), reversed(chosen), strict=True))
+    others = sorted((word for word in short if not word.isalpha()), key=len, reverse=True)
+    return [word for word in chosen if word in stems.values()][:most], others[:most]
+
+
+@lru_cache(4)  # a write asks for that of its text before and after the store does
+def gist(text: str) -> tuple[str, ...]:
+    """The longest words of letters of a text. One that differs in case, in a number or in a word among the others has
+    the same. Where there are no letters, the longest words."""
+    every = words(exact(text))[:_GIST_READ]
+    possible = {word for word in every if word.isalpha() and len(word) <= WORD_MAX_CHARS} or set(every)
+    chosen: list[str] = []
+    letters = 0
+    for word in sorted(possible, key=lambda word: (len(word), word), reverse=True)[:_GIST_MOST]:
+        if len(chosen) >= _GIST_WORDS and letters >= _GIST_LETTERS:
+            break
+        chosen.append(word)
+        letters += len(word)
+    return tuple(chosen)
 
 
 def short_words(folded: str) -> list[str]:

@@ -20,6 +20,7 @@ from limpet.recall import duplicates
 from limpet.record import NamedTuple
 from limpet.redaction import redact
 from limpet.store import OPENED, USEFUL, entry_from
+from limpet.text import words
 from limpet.text.safe import as_name
 
 DAY_MS = 86_400_000
@@ -155,7 +156,7 @@ class _Walk:
                 (self.compared[at] for at in group), key=lambda entry: (entry.created_at, entry.key)
             )
             for later in others:
-                exact = duplicates.exact(first.content) == duplicates.exact(later.content)
+                exact = words.exact(first.content) == words.exact(later.content)
                 why = f"says {'' if exact else 'nearly '}the same as {first.kind} {first.key}"
                 twins.append(AuditFinding(DUPLICATE, later.kind, later.key, why, first.key))
         return [*self.findings, *self._former.values(), *twins]

@@ -59,9 +59,9 @@ TABLES = (
     Table("retries", "tenant, project, key, call, at, seqs, total, tags", "tenant, project, key"),
     Table("uses", "tenant, project, kind, key, what, count, at", "tenant, project, kind, key, what"),
 )
-# Rebuilt from the others: the index of words and tags, pieces of outputs, and vectors.
+# Rebuilt from the others: the index of words and tags, sketches, pieces of outputs, and vectors.
 DERIVED = (
-    *("entry_tags", "terms", "terms_at", "pieces", "output_pieces", "output_terms", "output_terms_at"),
+    *("entry_tags", "terms", "terms_at", "pieces", "sketches", "output_pieces", "output_terms", "output_terms_at"),
     *("vectors", "vectors_waiting", "vector_models"),
 )
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 from limpet import errors
+from limpet.light import Any, json
 from limpet.model import (
     EMPTY,
     MEMORY,
@@ -214,6 +213,11 @@ def event_row(scope: Scope, record: Mapping[str, Any]) -> Row:
 def searched_text(entry: Entry) -> str:
     """The text for substring search: the content, and for memory the key before it."""
     return f"{entry.key}\n{entry.content}" if entry.kind == MEMORY else entry.content
+
+
+def about_as_long(text: str) -> tuple[int, int]:
+    """The lengths of texts, in characters, that are compared with one to see whether they say nearly the same."""
+    return len(text) * 4 // 5, len(text) * 5 // 4 + 2
 
 
 def indexed_text(entry: Entry | None) -> str:

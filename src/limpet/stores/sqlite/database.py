@@ -28,20 +28,21 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, cast
 
 import apsw
 
 from limpet import errors, limits, platform
+from limpet.light import Any, TypeVar, cast
 from limpet.model import DataFolder, Scope
 from limpet.stores.shared.sql import Proof, Row
+from limpet.stores.sqlite.index import marks_of
 from limpet.stores.sqlite.lock import WriteLock
 from limpet.stores.sqlite.reserve import Reserve
 from limpet.text import words
 
 T = TypeVar("T")
 APPLICATION_ID = 0x4C696D70  # "Limp"
-SCHEMA = 8  # the newest migration; a test keeps it equal to the files
+SCHEMA = 9  # the newest migration; a test keeps it equal to the files
 OLDEST_SQLITE = (3, 51, 3)  # earlier builds can corrupt a file when two connections checkpoint at once
 FORK_WAIT_SECONDS = 1.0  # for readers in other threads; a fork is not delayed longer
 MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
@@ -730,10 +731,18 @@ def configure(con: Connection) -> None:
         f"PRAGMA journal_size_limit = {limits.WAL_KEEP_BYTES}"
     ).fetchall()
     con.create_scalar_function("fold", _fold, 1, deterministic=True)
+    con.create_scalar_function("sketch", _sketch, 4, deterministic=True)
 
 
 def _fold(*values: object) -> str:
     return words.fold(str(values[0]))
+
+
+def _sketch(*values: object) -> int | None:
+    """One of the numbers by which texts of a kind that may say the same are found; None where a text has no words."""
+    kind, text, mark, part = map(str, values)
+    marks = marks_of(kind, text)
+    return marks[int(mark)][int(part)] if marks else None
 
 
 def _no_space(problem: apsw.Error | UnicodeDecodeError, con: Connection | None) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
 
 import apsw
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
+from limpet.light import TYPE_CHECKING, Any, cast
 from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from limpet.redaction.entries import masked, refuse_secret_session
 from limpet.store import (
@@ -33,7 +33,17 @@ from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.rows import E_FIELDS, FIELDS, indexed_text
 from limpet.stores.shared.sql import Row
 from limpet.stores.sqlite.database import Connection, Database
-from limpet.stores.sqlite.index import NewWords, WordIndex, any_of, indexed_forms, may_contain, tag_token, tidy
+from limpet.stores.sqlite.index import (
+    NewWords,
+    WordIndex,
+    any_of,
+    indexed_forms,
+    may_contain,
+    similar,
+    sketch,
+    tag_token,
+    tidy,
+)
 from limpet.text import words as analyse
 
 if TYPE_CHECKING:
@@ -56,6 +66,11 @@ EARLIER = (
 BY_NUMBER = (
     f"SELECT e.rowid, {E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
     "WHERE e.tenant = ? AND e.project = ?"
+)
+ALIKE = (
+    f"SELECT {E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
+    "WHERE e.tenant = ? AND e.project = ? AND e.kind = ? AND e.done = 0 AND e.replaced = 0 "
+    "AND (+e.expires_at IS NULL OR +e.expires_at > ?) AND (j.key < ? OR length(e.content) BETWEEN ? AND ?) LIMIT ?"
 )
 NEXT_CLOCK = "UPDATE projects SET clock = clock + 1 WHERE tenant = ? AND project = ? RETURNING clock"
 ADD_TO_TALLY = (
@@ -167,6 +182,17 @@ class SqliteEntries:
             order = "t.rowid DESC" if words.every else "t.rank"
             sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?"  # noqa: S608
             return tuple(self._entry(scope, row) for row in con.execute(sql, (*values, query.limit)))
+
+        return self._db.read(work)
+
+    def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
+        def work(con: Connection) -> tuple[Entry, ...]:
+            same, near = similar(con, scope, kind, text)
+            if not near:
+                return ()
+            docs, among = to_json([*dict.fromkeys(same + near)]), (*scope, kind, now)
+            values = (docs, *among, len(same), *rows.about_as_long(text), limits.DUPLICATES_COMPARED)
+            return tuple(self._entry(scope, row) for row in con.execute(ALIKE, values))
 
         return self._db.read(work)
 
@@ -402,6 +428,7 @@ class SqliteEntries:
     ) -> None:
         """Update the word index, and queue the text for its vector, in the transaction that writes the text."""
         self._index.update(con, doc, before, after, new)
+        sketch(con, scope, doc, before, after)
         old_text, new_text = indexed_text(before), indexed_text(after)
         if old_text == new_text and after is not None:
             return

@@ -6,19 +6,23 @@ given prefix: substring search and stemming both turn into "any of these words";
 
 A word that no entry holds any more is removed from `pieces`. Every process caches words it has seen there, so a removal
 also changes a generation (the row of the empty piece), and a process that finds another generation clears its cache.
+
+`sketches` finds what may say the same as a new text: one look-up instead of a search, as every write asks.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import product
 from math import prod
 
 import apsw
 
-from limpet.model import Entry
+from limpet.light import json
+from limpet.model import MEMORY, NOTE, Entry, Scope
+from limpet.stores.shared.checksums import checksum
 from limpet.stores.shared.rows import folded_tags, indexed_text
 from limpet.text import words as analyse
 
@@ -29,6 +33,12 @@ ENDINGS = ("", "s", "d", "r", "ed", "er", "es", "ers", "ing", "ings", "ly", "ful
 WINDOW = 3  # adjacent words of a longer text that are looked for
 PHRASES_MAX = 64  # combinations of such words that are looked for as phrases
 TIDY_PAGES = 16  # of the index that are rewritten when an entry is deleted: a millisecond
+SAME_LOOKED_AT, NEAR_LOOKED_AT = 20, 200  # sketches of the same text, and of texts with the same gist
+NEW_SKETCH = "INSERT OR IGNORE INTO sketches VALUES (?, ?, ?, ?, ?)"
+NO_SKETCH = "DELETE FROM sketches WHERE tenant = ? AND project = ? AND near = ? AND exact = ? AND doc = ?"
+SKETCHES = (
+    "SELECT doc FROM sketches WHERE tenant = ? AND project = ? AND near = ? AND exact = ? ORDER BY doc DESC LIMIT ?"
+)
 # Words are letters and digits, and quoted, so none is read as syntax.
 UNUSED = (
     "SELECT value FROM json_each(?) "
@@ -134,6 +144,50 @@ def tidy(con: apsw.Connection, table: str, pages: int = TIDY_PAGES) -> None:
 def tag_token(folded: str) -> str:
     """The token for a tag. Words of a text have no diacritics, so none of them is such a token."""
     return "\u00ff" + folded.encode().hex()
+
+
+# --- what may say the same --------------------------------------------------------------------------------------------
+
+SKETCHED = (NOTE, MEMORY)  # kinds whose writes name duplicates
+
+
+def sketch(con: apsw.Connection, scope: Scope, doc: int, before: Entry | None, after: Entry | None) -> None:
+    """Update the marks by which texts that may say the same are found: those of open entries of some kinds."""
+    old, new = _marks(before), _marks(after)
+    if old == new:
+        return
+    for mark in old:
+        con.execute(NO_SKETCH, (*scope, *mark, doc))
+    for mark in new:
+        con.execute(NEW_SKETCH, (*scope, *mark, doc))
+
+
+def _marks(entry: Entry | None) -> tuple[tuple[int, int], ...]:
+    if entry is None or entry.done or entry.kind not in SKETCHED:
+        return ()
+    return marks_of(entry.kind, entry.content)
+
+
+@lru_cache(4)
+def marks_of(kind: str, text: str) -> tuple[tuple[int, int], ...]:
+    """Numbers for the longest words of a text, and for these with the whole text: beside each other in the table, so
+    that both cost one page."""
+    if not (gist := analyse.gist(text)):
+        return ()
+    near = _number(" ".join((kind, *gist)))
+    return ((near, 0), (near, _number(analyse.exact(text)) or 1))
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(checksum(text.encode())[:8], "big", signed=True)
+
+
+def similar(con: apsw.Connection, scope: Scope, kind: str, text: str) -> tuple[list[int], list[int]]:
+    """The numbers of texts that may say the same, newest first: those with the same text, and with the same gist."""
+    found: list[list[int]] = [[], []]
+    for mark, most, docs in zip(reversed(marks_of(kind, text)), (SAME_LOOKED_AT, NEAR_LOOKED_AT), found, strict=False):
+        docs += [doc for (doc,) in con.execute(SKETCHES, (*scope, *mark, most))]
+    return found[0], found[1]
 
 
 def any_of(words: Iterable[str]) -> str:

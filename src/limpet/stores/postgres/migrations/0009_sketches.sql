@@ -1,0 +1,1 @@
+-- The embedded store has got a table of texts that may say the same. Here the word index finds them in one statement.
