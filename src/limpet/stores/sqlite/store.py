@@ -47,7 +47,7 @@ class SqliteStore:
         self._transactions = SqliteTransactions(self._db)
         self.entries = SqliteEntries(self._db)
 
-    # Parts that most commands and hooks never use are imported with their first use.
+    # Most commands and hooks do without these parts, so each is imported at its first use.
 
     @cached_property
     def outputs(self) -> outputs.SqliteOutputs:
