@@ -21,8 +21,7 @@ a list is joined with commas. tests/test_snapshots.py prints every sentence and 
 
 from __future__ import annotations
 
-import re
-from typing import Generic, Self, TypeVar
+from limpet.light import Generic, Self, TypeVar, re
 
 
 class LimpetError(Exception):

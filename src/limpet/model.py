@@ -8,9 +8,8 @@ checksum are implemented once for all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
 
+from limpet.light import TYPE_CHECKING, UTC, Any, Protocol, datetime, timedelta
 from limpet.record import NamedTuple
 
 if TYPE_CHECKING:

@@ -10,18 +10,14 @@ import errno
 import os
 import stat
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-if TYPE_CHECKING:
-    from hashlib import sha256 as sha256  # noqa: PLC0414 - exported
-else:
-    try:  # past `hashlib`, which loads OpenSSL: every hook would wait for that
-        sha256 = import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
-    except ImportError:
-        sha256 = import_module("hashlib").sha256
+from limpet.light import Any, BinaryIO, Protocol
 
+SHORT = 2_048  # bytes that Python's own SHA-256 hashes in about ten microseconds
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)  # NFS, SMB, some FUSE mounts
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -29,6 +25,16 @@ NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 RENAME_SWAP = 2  # of macOS
+
+
+class Hash(Protocol):
+    """What hashes are asked for."""
+
+    def update(self, more: bytes, /) -> None: ...
+
+    def digest(self) -> bytes: ...
+
+    def hexdigest(self) -> str: ...
 
 
 class System(Protocol):
@@ -208,6 +214,30 @@ class Windows:
 
     def make_folder(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
+
+
+def sha256(content: bytes = b"") -> Hash:
+    """SHA-256 by the implementation that is faster for the size.
+
+    OpenSSL's is several times faster, but loading its library takes two milliseconds: longer than a hook needs to hash
+    everything it writes. Python's own implementation is fast enough for short texts.
+    """
+    return (_builtin_sha256 if len(content) <= SHORT else openssl_sha256)()(content)
+
+
+@cache
+def _builtin_sha256() -> Callable[[bytes], Hash]:
+    for name in ("_sha2", "_sha256"):  # since Python 3.12, and before
+        with suppress(ImportError):
+            builtin: Callable[[bytes], Hash] = import_module(name).sha256
+            return builtin
+    return openssl_sha256()
+
+
+@cache
+def openssl_sha256() -> Callable[[bytes], Hash]:
+    sha256: Callable[[bytes], Hash] = import_module("hashlib").sha256  # imported late: see above
+    return sha256
 
 
 def no_descriptors() -> bool:

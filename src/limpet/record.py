@@ -6,7 +6,8 @@ class is a copy of the one below that takes as many fields, with its parameters 
 """
 
 import sys
-from typing import TYPE_CHECKING, Any
+
+from limpet.light import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or sys.version_info >= (3, 14):  # where annotations are not in the body of a class any more
     from typing import NamedTuple as NamedTuple  # noqa: PLC0414 - exported

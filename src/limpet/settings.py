@@ -15,9 +15,9 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar, cast
 
 from limpet import errors, limits
+from limpet.light import Any, TypeVar, cast
 from limpet.model import DataFolder, Folder
 from limpet.record import NamedTuple
 

@@ -13,10 +13,9 @@ The second half of the contract is tests/contract, which runs on every store. Ru
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
 
+from limpet.light import Any, Protocol, json
 from limpet.model import (
     EMPTY,
     Change,
@@ -647,8 +646,10 @@ class Store(Protocol):
 
 # --- entries as JSON --------------------------------------------------------------------------------------------------
 
-# Compact JSON. Control characters come out escaped, so it is safe between the separators of a fingerprint.
-to_json: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+def to_json(value: object) -> str:
+    """Compact JSON. Control characters come out escaped, so it is safe between the separators of a fingerprint."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def entry_record(entry: Entry) -> dict[str, Any]:

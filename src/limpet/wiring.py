@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
 
 from limpet import clients, errors, settings
 from limpet.catalogue.late import resolve
 from limpet.home.folders import ProjectFolder
 from limpet.home.load import load
+from limpet.light import cast
 from limpet.model import Scope
 
 TYPE_CHECKING = False  # see limpet/__init__.py

@@ -106,6 +106,35 @@ def test_a_hook_compiles_no_annotation_and_reads_no_table_of_commands(folder: Pa
         assert ran.stderr == b"[]\n"
 
 
+def test_a_hook_with_nothing_to_do_imports_no_module_that_takes_milliseconds(folder: Path) -> None:
+    script = (
+        "import os, sys\nbefore = set(sys.modules)\n"
+        "def leave(code):\n"
+        "    print(*sorted(set(sys.modules) - before), file=sys.stderr); sys.stderr.flush(); end(code)\n"
+        "end, os._exit = os._exit, leave\n"
+        "from limpet.doors.cli import main\nmain(sys.argv[1:])\n"
+    )
+    child(folder, "note", "add", "x")
+    event = b'{"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": {"stdout": "x"}}'
+    words = ("hook", "--client", "claude-code", "after-tool")
+    ran = child(folder, *words, command=(sys.executable, "-c", script), stdin=event)
+    assert (ran.stdout, ran.returncode) == (b"{}\n", 0)
+    heavy = {
+        "typing",
+        "re",
+        "enum",
+        "json",
+        "datetime",
+        "hashlib",
+        "fnmatch",
+        "shlex",
+        "apsw",
+        "dataclasses",
+        "inspect",
+    }
+    assert not heavy & set(ran.stderr.decode().split())
+
+
 def test_well_formed_commands_and_plain_output_need_neither_click_nor_rich(folder: Path) -> None:
     script = (
         "import sys\nfrom limpet.doors.cli import main\ncode = main(sys.argv[1:])\n"

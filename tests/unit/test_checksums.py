@@ -6,7 +6,8 @@ import hashlib
 
 import pytest
 
-from limpet.stores.shared.checksums import SHORT, checksum
+from limpet.platform import SHORT
+from limpet.stores.shared.checksums import checksum
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, SHORT, SHORT + 1, 100_000])

@@ -7,11 +7,10 @@ an import into an empty project keeps their numbers; what a merge adds gets new 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from limpet.catalogue.operation import Context, Operation
+from limpet.light import Any, re
 from limpet.model import FOLD, JOURNAL, NOTE, PIN, TASK
 
 LETTERS = {NOTE: "n", TASK: "t", PIN: "p", FOLD: "f", JOURNAL: "j"}  # kinds whose keys the store mints

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Generic, TypeVar, overload
 
 from limpet import errors, platform
+from limpet.light import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
 

@@ -5,14 +5,12 @@ The words that agents read are in prompts/tools/<name>.md.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from limpet import errors, limits, prompts, settings
 from limpet.catalogue.late import resolve
+from limpet.light import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, json, re
 from limpet.model import EMPTY, DataFolder, Folder, Retry, Scope, Stamp, trusted
 from limpet.platform import sha256
 from limpet.record import NamedTuple
@@ -132,6 +130,7 @@ class Operation(NamedTuple):
     destructive: bool = False
     idempotent: bool = False
     with_window: bool = False  # references and folds in a window mention it
+    at_once: bool = False  # in the prompt of a client that loads the other tools when its model looks for them
     own_window: bool = False  # needs a conversation that Limpet manages itself, which no MCP server sees
     in_folder: bool = False  # works on files of the project, so it needs the project's folder
     frees: bool = False  # makes room: allowed where a quota is used up

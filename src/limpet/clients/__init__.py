@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from limpet import settings
+from limpet.light import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from limpet.clients.base import CodingAgent

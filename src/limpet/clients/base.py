@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from limpet import limits
+from limpet.light import TYPE_CHECKING, Any, json, re
 from limpet.platform import open_ordinary
 from limpet.record import NamedTuple
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from limpet.clients.base import (
     COMMON_EVENTS,
@@ -21,6 +20,7 @@ from limpet.clients.base import (
     with_failure,
     with_message,
 )
+from limpet.light import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from limpet.clients.base import MessageSink

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from limpet.clients.base import HOOK_SECONDS, CodingAgent, HookAnswer, HookEvent, Json, a_text
+from limpet.light import TYPE_CHECKING, Any, json
 
 if TYPE_CHECKING:
     from limpet.clients.base import MessageSink

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limpet.clients.base import HOOK_SECONDS, CodingAgent, HookAnswer, HookEvent, Json, with_failure
+from limpet.light import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from limpet.clients.edits import Edit, InstallTarget

@@ -15,15 +15,14 @@ repository was moved, and keeps its memory.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 from limpet import errors
 from limpet.home.place import GIT, NAMED, PERSONAL, Place, read_small, worktree
+from limpet.light import Any, json
 from limpet.model import MAIN_LINE
 from limpet.platform import sha256
 from limpet.record import NamedTuple

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from limpet import errors, settings
 from limpet.home import place as places
 from limpet.home import trust
 from limpet.home.folders import OFF, Home, ProjectFolder, Record
 from limpet.home.place import FOLDER, NAMED, Place
+from limpet.light import Any
 from limpet.model import Folder
 from limpet.record import NamedTuple
 from limpet.settings import Bounds, Settings, text_value

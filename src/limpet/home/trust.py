@@ -7,17 +7,15 @@ change asks again. In a folder of another user all of it is ignored. Nothing is 
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
 
 from limpet import errors, settings
 from limpet.home.folders import STORE, Home, write_private
 from limpet.home.place import Place, read_small
+from limpet.light import Any, json, re
 from limpet.model import EMPTY
 from limpet.platform import sha256
 from limpet.record import NamedTuple

@@ -8,15 +8,13 @@ the end of a file, so that a long one takes no more time; an import reads all of
 from __future__ import annotations
 
 import io
-import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 from limpet import clients, limits
 from limpet.clients.base import CodingAgent, a_text
+from limpet.light import Any, json, re
 from limpet.platform import open_ordinary
 from limpet.record import NamedTuple
 from limpet.window.formats import anthropic, openai_responses

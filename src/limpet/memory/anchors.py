@@ -10,7 +10,6 @@ A repository is a stranger's: paths lead into the project, through no link, to a
 from __future__ import annotations
 
 import os
-import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +21,7 @@ from limpet.journal.document import entries
 from limpet.journal.document.markup import scan
 from limpet.journal.document.quotes import DRIFTED, FRESH, GONE, MOVED
 from limpet.journal.document.quotes import judge as judge_quote
+from limpet.light import re
 from limpet.model import DIGEST, Anchor, Entry, iso
 from limpet.platform import sha256
 from limpet.record import NamedTuple

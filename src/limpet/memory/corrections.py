@@ -11,7 +11,6 @@ Nothing is hidden by this: the answer to a write names what it seems to correct,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -21,6 +20,7 @@ from itertools import pairwise, takewhile
 from limpet import limits, prompts
 from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json
+from limpet.light import re
 from limpet.memory.correction_words import (
     ADDITION,
     AFTER,

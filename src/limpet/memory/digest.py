@@ -6,11 +6,11 @@ Separate from the rest of memory because hooks need nothing else of it, and star
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context
+from limpet.light import TYPE_CHECKING
 from limpet.memory import layers
 from limpet.model import MEMORY, PERSON, Digest, Entry, EntryName, Memory, Validity, milliseconds, moment
 from limpet.record import NamedTuple

@@ -8,11 +8,11 @@ model has seen all of it has done work since.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
+from limpet.light import TYPE_CHECKING
 from limpet.model import (
     HANDOFF,
     MAIN_LINE,

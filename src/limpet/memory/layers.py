@@ -13,13 +13,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from limpet import errors
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context
 from limpet.home.place import FOLDER as PLAIN
 from limpet.home.place import GIT
+from limpet.light import TYPE_CHECKING
 from limpet.model import MAIN_LINE, MEMORY, PERSON, Entry, Memory, Scope, Validity, as_memory
 from limpet.record import NamedTuple
 from limpet.store import Listing

@@ -272,11 +272,11 @@ def file_name(key: str) -> str:
 
 
 def text_hash(text: str) -> str:
-    return str(sha256(text.encode()).hexdigest()[:12])
+    return sha256(text.encode()).hexdigest()[:12]
 
 
 def digest_of(name: str, content: bytes) -> str:
-    return str(sha256(b"%d:%s" % (len(os.fsencode(name)), os.fsencode(name)) + content).hexdigest())
+    return sha256(b"%d:%s" % (len(os.fsencode(name)), os.fsencode(name)) + content).hexdigest()
 
 
 def parsed(name: str, content: bytes) -> SharedFile:
@@ -372,4 +372,4 @@ def _opened(root: str, *, make: bool = False) -> Iterator[int | None]:
 
 
 def _mark(text: str) -> str:
-    return str(sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32])
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]

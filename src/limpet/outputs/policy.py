@@ -6,8 +6,6 @@ window gets references earlier, and an empty one sees more of what its tools ret
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
 from limpet import limits
 from limpet.record import NamedTuple
 from limpet.settings import OutputRules, ToolRule
@@ -49,6 +47,8 @@ def matches(name: str, pattern: str) -> bool:
     compiling a few dozen of them would take longer than all the rest of a hook."""
     core = pattern.strip("*")
     if any(wildcard in core for wildcard in "*?["):
+        from fnmatch import fnmatchcase
+
         return fnmatchcase(name, pattern)
     if pattern.startswith("*"):
         return core in name if pattern.endswith("*") else name.endswith(core)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
+from limpet.light import re
 from limpet.record import NamedTuple
 from limpet.text.marks import Marks, find_marks
 

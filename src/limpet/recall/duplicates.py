@@ -13,13 +13,13 @@ same moment.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
 from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json
+from limpet.light import re
 from limpet.record import NamedTuple
 from limpet.text import words as analyse
 

@@ -19,9 +19,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol
 
 from limpet import errors, limits
+from limpet.light import TYPE_CHECKING, Protocol
 from limpet.record import NamedTuple
 
 if TYPE_CHECKING:

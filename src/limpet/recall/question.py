@@ -7,12 +7,12 @@ analysis is bounded, so that ten thousand words cost no more than a few dozen.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise, product
 
+from limpet.light import re
 from limpet.model import milliseconds, moment
 from limpet.record import NamedTuple
 from limpet.text import words as analyse
@@ -135,7 +135,7 @@ _AGO = re.compile(r"\b(\d{1,3}|an?|one|two|three|four|five|six|seven) (day|week|
 _LAST = re.compile(r"\b(last|past|this) (day|week|month|year)\b")
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
 _WHEN = re.compile(
-    r"\s*(?:when|since when|what (?:year|month|date|day|time)|which (?:year|month|day)|how long)\b", re.I
+    r"\s*(?:when|since when|what (?:year|month|date|day|time)|which (?:year|month|day)|how long)\b", re.IGNORECASE
 )
 _LAST_SESSION = re.compile(
     r"\b(?:last|previous|earlier) session\b|\bleft off\b|\bhand-?off\b|\bwhere did (?:we|i|it) (?:stop|leave)\b"

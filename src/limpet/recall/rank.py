@@ -13,13 +13,13 @@ The answer gives every part of the sum as a reason. docs/recall.md says what eac
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from heapq import nlargest
 from math import log, log1p, sqrt
 
+from limpet.light import re
 from limpet.model import MESSAGE, NOTE
 from limpet.recall.embeddings import STATIC, Sense
 from limpet.recall.question import STOP, Question, dated

@@ -10,15 +10,14 @@ Anything that is not an entry needs a source like `_outputs`, called in `search`
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.ids import LETTERS, short_ids
 from limpet.catalogue.operation import Context, Json, a_name, bounded
+from limpet.light import Any, re
 from limpet.memory import anchors, corrections, layers
 from limpet.model import (
     FOLD,

@@ -12,13 +12,13 @@ session. What was shown is remembered without waiting for the disk.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import log
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context
+from limpet.light import re
 from limpet.memory import anchors, corrections
 from limpet.model import JOURNAL, MEMORY, NOTE, Entry, Validity, trusted
 from limpet.recall import names, question, rank

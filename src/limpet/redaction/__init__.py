@@ -10,12 +10,11 @@ whether a text can contain a secret at all, and `search`, with its patterns, is 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+from limpet.light import TYPE_CHECKING, Any, json
 from limpet.record import NamedTuple
 from limpet.redaction.hints import may_hold
 

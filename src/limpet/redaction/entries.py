@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from typing import TypeVar
-
 from limpet import errors
+from limpet.light import TypeVar, json
 from limpet.model import ACCESS, MEMORY, MESSAGE, SEALS, SESSION, STATE, Draft, Entry, Stamp
 from limpet.redaction import Masking, redact
 

@@ -6,12 +6,11 @@ its agents. An `EditableText` describes either of them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Caller, Context, Json, bounded, trust_json
+from limpet.light import Any, re
 from limpet.model import NOTEPAD, SYSTEM_PROMPT, Draft, Entry, Notepad, Version, iso, lowest, moment
 from limpet.record import NamedTuple
 from limpet.redaction import VERBATIM

@@ -6,10 +6,10 @@ The JSON keys are part of the stored format. Keys that a record does not name ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from limpet import limits
 from limpet.catalogue.operation import Context
+from limpet.light import Any
 from limpet.model import EMPTY, TASK, Entry, number_or, number_or_none, text_or, texts_of
 from limpet.record import NamedTuple
 from limpet.store import Listing

@@ -6,10 +6,9 @@ text can pass for a line of its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
+from limpet.light import Any, re
 from limpet.model import milliseconds, trusted
 from limpet.text.safe import visible
 

@@ -8,8 +8,8 @@ pattern has. The results are candidates: redaction and the failure finder check 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
+from limpet.light import Any
 from limpet.record import NamedTuple
 
 _ENGINE_BYTES = 64 << 20  # memory RE2 may use for its automata; ordinary texts need a hundredth of it

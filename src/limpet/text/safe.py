@@ -7,9 +7,9 @@ every line of it is marked, so that no line can pass for a heading or end the qu
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
+from limpet.light import re
 from limpet.model import trusted
 
 _ACTS_OR_HIDES = (

@@ -13,11 +13,12 @@ invented words from 6 % too low (random letters) to 1 % too high.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from bisect import bisect_right
 from functools import lru_cache
 from zlib import crc32
+
+from limpet.light import re
 
 NAME = "estimate(o200k)"
 

@@ -8,11 +8,11 @@ What it holds is the *term* of a word: its English stem, which leaves words of o
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+
+from limpet.light import Any, re
 
 WORD_MAX_CHARS = 24  # longer runs are hashes, base64 and the like: their endings would cost far more than they do
 # Marks of a text with such a run, so that a search inside one still finds it. Hashes are the common case, and only a

@@ -8,8 +8,8 @@ the provider's format has in addition, so that converting there and back changes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from limpet.light import Any
 from limpet.model import EMPTY
 from limpet.record import NamedTuple
 

@@ -9,13 +9,11 @@ are kept as they are.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from limpet import limits
 from limpet.catalogue.operation import Context
+from limpet.light import Any, json
 from limpet.model import (
     AGENT,
     EDIT_TAG,
@@ -31,6 +29,7 @@ from limpet.model import (
     number_or,
     text_or,
 )
+from limpet.platform import sha256
 from limpet.record import NamedTuple
 from limpet.redaction import MASK, Masking, redact
 from limpet.session.records import CANCELLED, TaskRecord, unknown_keys
@@ -316,7 +315,7 @@ def _masked_id(masking: Masking, id: str) -> str:
     """The id of a call. A secret becomes the same other id in the call and in its result, so they belong together."""
     if masking.text(id) == id:
         return id
-    return f"masked_{hashlib.sha256(id.encode()).hexdigest()[:16]}"
+    return f"masked_{sha256(id.encode()).hexdigest()[:16]}"
 
 
 def _key(session: str, position: int) -> str:

@@ -6,13 +6,11 @@ agent waits for every hook.
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from importlib import import_module
 
 from limpet import limits
 from limpet.catalogue.late import LateModule
@@ -22,6 +20,7 @@ from limpet.clients.base import HookAnswer, HookEvent, a_text
 from limpet.doors.hooks import triage
 from limpet.doors.hooks.triage import OWN_PREFIX, SHOWN, Hook, Outcome, end_action, keep_action
 from limpet.errors import LimpetError, NotFound
+from limpet.light import TYPE_CHECKING, json
 from limpet.model import AGENT, FILE, SESSION, Entry, Scope
 
 if TYPE_CHECKING:
@@ -223,7 +222,9 @@ def keep(hook: Hook) -> Outcome:
     kept = outputs.keep_output(opened(hook), event.tool or "tool", event.result or "", event.arguments)
     if kept.output is None:
         return Outcome()
-    start = "limpet" if os.path.basename(sys.argv[0]) == "limpet" else f"{shlex.quote(sys.executable)} -m limpet"
+    start = "limpet"
+    if os.path.basename(sys.argv[0]) != start:
+        start = f"{import_module('shlex').quote(sys.executable)} -m limpet"
     command = f"{start} {triage.READING} {kept.output.id}"
     return Outcome(HookAnswer(output=f"{kept.text}\nWithout that tool: `{command}`."))
 

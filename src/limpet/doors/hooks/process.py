@@ -8,14 +8,12 @@ tearing down an interpreter takes longer than many hooks do.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NoReturn
 
 from limpet import clients, limits, settings
 from limpet.clients.base import CodingAgent, HookAnswer, HookEvent, read
@@ -23,6 +21,7 @@ from limpet.doors.hooks.triage import TRIAGE, Hook, Outcome, chosen_action
 from limpet.home.folders import Home
 from limpet.home.load import load
 from limpet.home.trust import tell_once
+from limpet.light import Any, NoReturn, json
 
 TELLING = 0.1  # the part of the time limit that is for the log and for telling the person
 POLL_SECONDS = 0.05
@@ -98,8 +97,8 @@ class HookRun:
         event = self.received
         if event is None or event.name not in TRIAGE or not event.client.takes_messages:
             return {}
-        told = tell_once(Home(settings.data_folder()), f"trouble {event.client.name} {event.session}")
-        if not (told if told is not None else event.name == "session-start"):
+        is_first = tell_once(Home(settings.data_folder()), f"trouble {event.client.name} {event.session}")
+        if not (is_first if is_first is not None else event.name == "session-start"):
             return {}
         text = f"A hook of Limpet failed in this session: {self.problem}. `limpet doctor` says more."
         return event.client.write(event, HookAnswer(message=text.replace("..", ".")))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.importers import transcripts
+from limpet.light import TYPE_CHECKING
 from limpet.memory import handoff
 from limpet.model import AGENT, FILE, TOOL, Handoff, lowest
 from limpet.record import NamedTuple

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from limpet import limits
 from limpet.clients.base import HookAnswer, HookEvent
 from limpet.errors import LimpetError
 from limpet.home.folders import Home, write_private
 from limpet.home.place import read_small
+from limpet.light import TYPE_CHECKING
 from limpet.outputs.policy import matches, policy
 from limpet.platform import sha256
 from limpet.record import NamedTuple

@@ -6,10 +6,8 @@ People write freely: text that is not an entry is ignored here and left alone by
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
 
 from limpet.journal.document import markup
 from limpet.journal.document.markup import Cell, Heading, JournalDocument, Line, clean, unescape
@@ -27,6 +25,7 @@ from limpet.journal.document.sections import (
     normal,
     places,
 )
+from limpet.light import Generic, TypeVar, re
 from limpet.record import NamedTuple
 
 ROOT = "${PROJECT_ROOT}/"

@@ -10,11 +10,11 @@ precedes characters that would change the structure. Quoted code goes into code 
 from __future__ import annotations
 
 import itertools
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 
+from limpet.light import re
 from limpet.record import NamedTuple
 
 BOM = "\ufeff"

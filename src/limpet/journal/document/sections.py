@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from limpet.journal.document.markup import BOM, Heading, JournalDocument, scan
+from limpet.light import re
 from limpet.record import NamedTuple
 
 CONTINUITY = "continuity"

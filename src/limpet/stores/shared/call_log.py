@@ -5,10 +5,8 @@ All of it is committed without fsync. Old records are removed a few at a time, w
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from limpet import limits
+from limpet.light import Any, json
 from limpet.model import Scope
 from limpet.store import CallRecord, LastResult, ReadRecord, Savings, Uses, to_json
 from limpet.stores.shared.outputs import TOUCH

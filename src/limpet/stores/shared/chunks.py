@@ -12,18 +12,18 @@ For recall an output is cut into pieces: complete lines of about four kilobytes,
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any
 
 from limpet import errors, limits
+from limpet.light import Any, json
 from limpet.model import PURGED, Output, OutputDraft, Scope, Stamp, Tombstone
+from limpet.platform import openssl_sha256, sha256
 from limpet.record import NamedTuple
 from limpet.store import to_json
-from limpet.stores.shared.checksums import checksum, openssl
+from limpet.stores.shared.checksums import checksum
 from limpet.stores.shared.sql import Row
 from limpet.text import words
 
@@ -77,7 +77,7 @@ def _zstd() -> Any:
 
 
 def digest_of(body: bytes) -> str:
-    return str(openssl()(body).hexdigest())
+    return sha256(body).hexdigest()
 
 
 def pack(scope: Scope, digest: str, body: bytes) -> Packed:
@@ -153,9 +153,9 @@ def _fingerprint(scope: Scope, output: Output, rest: Row) -> bytes:
 
 
 def _seal(scope: Scope, digest: str, number: int, small: bytes) -> bytes:
-    seal = openssl()(to_json([*scope, digest, number]).encode())
+    seal = openssl_sha256()(to_json([*scope, digest, number]).encode())
     seal.update(small)
-    return bytes(seal.digest())
+    return seal.digest()
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

@@ -8,14 +8,13 @@ Otherwise an id in a note could come to mean other content.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Generic
 
 from limpet import errors, limits
+from limpet.light import Generic, re
 from limpet.model import CLEARED, DELETED, NO_ROOM, PURGED, TOO_OLD, Output, OutputDraft, Scope, Stamp, Tombstone
 from limpet.store import (
     CandidateQuery,

@@ -6,9 +6,8 @@ age; a key that is forgotten is a new one.
 
 from __future__ import annotations
 
-import json
-
 from limpet import errors, limits
+from limpet.light import json
 from limpet.model import Change, Scope, Stamp, Tally
 from limpet.record import NamedTuple
 from limpet.store import to_json

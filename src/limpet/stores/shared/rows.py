@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 from limpet import errors
+from limpet.light import Any, json
 from limpet.model import (
     EMPTY,
     MEMORY,

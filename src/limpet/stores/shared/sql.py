@@ -7,8 +7,8 @@ use `?`; a store that needs another placeholder translates it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
 
+from limpet.light import Any, Protocol, TypeVar
 from limpet.model import KINDS, Scope
 from limpet.store import Usage
 

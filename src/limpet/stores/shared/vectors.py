@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
+from limpet.light import Any
 from limpet.model import Scope
 from limpet.store import Unembedded, Vector, VectorState
 from limpet.stores.shared import rows

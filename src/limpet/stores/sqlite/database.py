@@ -28,11 +28,11 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, cast
 
 import apsw
 
 from limpet import errors, limits, platform
+from limpet.light import Any, TypeVar, cast
 from limpet.model import DataFolder, Scope
 from limpet.stores.shared.sql import Proof, Row
 from limpet.stores.sqlite.index import marks_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
 
 import apsw
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
+from limpet.light import TYPE_CHECKING, Any, cast
 from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from limpet.redaction.entries import masked, refuse_secret_session
 from limpet.store import (

@@ -12,7 +12,6 @@ also changes a generation (the row of the empty piece), and a process that finds
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from functools import lru_cache
@@ -21,6 +20,7 @@ from math import prod
 
 import apsw
 
+from limpet.light import json
 from limpet.model import MEMORY, NOTE, Entry, Scope
 from limpet.stores.shared.checksums import checksum
 from limpet.stores.shared.rows import folded_tags, indexed_text

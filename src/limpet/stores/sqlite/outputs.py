@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from limpet.catalogue.late import LateModule
+from limpet.light import TYPE_CHECKING
 from limpet.model import MESSAGE, Scope
 from limpet.store import CandidateQuery, Candidates
 from limpet.stores.shared.chunks import Piece

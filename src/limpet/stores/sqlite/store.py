@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import apsw
 
 from limpet import errors
 from limpet.catalogue.late import LateModule
+from limpet.light import TYPE_CHECKING, Any, Self, TypeVar
 from limpet.model import DataFolder, Entry, Scope
 from limpet.store import Distribution, Finding, Incoming, Progress, Restored, Usage, no_progress
 from limpet.stores.shared.call_log import SqlCallLog

@@ -11,8 +11,8 @@ parts of several providers. The fields of `Message` take precedence over `raw`: 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from limpet.light import Any
 from limpet.record import NamedTuple
 from limpet.window.formats import anthropic, mcp, openai_chat, openai_responses
 from limpet.window.messages import Message

@@ -7,8 +7,8 @@ Consecutive messages of one role are joined when written, unless they were separ
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from limpet.light import Any
 from limpet.record import NamedTuple
 from limpet.window.formats import native as n
 from limpet.window.messages import (

@@ -6,8 +6,8 @@ A sampling request is `{"systemPrompt": …, "messages": […]}`. A user message
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from limpet.light import Any
 from limpet.window.formats import native as n
 from limpet.window.messages import (
     ASSISTANT,

@@ -6,12 +6,10 @@ fields and whether a content was a string or a list; filled with those values, i
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
+from limpet.light import Any, json, re
+from limpet.platform import sha256
 from limpet.window.messages import Call, Media, Message, Other, Part, Result, Text
 from limpet.window.plan.rules import PartIndex, with_ids
 
@@ -163,7 +161,7 @@ def _legal(name: str, longest: int) -> bool:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 def legal_name(call: Call, form: str, longest: int = 64) -> str:

@@ -8,8 +8,8 @@ and lose it again when written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from limpet.light import Any
 from limpet.window.formats import native as n
 from limpet.window.messages import (
     ASSISTANT,

@@ -7,8 +7,8 @@ message. That keeps a reasoning item with the item it belongs to, which the API 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from limpet.light import Any
 from limpet.window.formats import native as n
 from limpet.window.messages import (
     ASSISTANT,

@@ -5,12 +5,10 @@ The ledger of a task is the list of its actions, so that folded work is not repe
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
+from limpet.light import Any, json, re
 from limpet.previews.failures import failure_lines
 from limpet.record import NamedTuple
 from limpet.text import tokens

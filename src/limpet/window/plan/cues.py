@@ -9,12 +9,12 @@ Cues come second. Who speaks, lists, check boxes, figures and quotations are rec
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
 
+from limpet.light import re
 from limpet.record import NamedTuple
 
 OPEN, DECISION, RULE, WISH = "open", "decision", "rule", "wish"

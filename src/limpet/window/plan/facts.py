@@ -19,13 +19,12 @@ ones are added. Every summary is judged by the same checks, whether a model or L
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
-from typing import Any
 
 from limpet import limits
+from limpet.light import Any, re
 from limpet.record import NamedTuple
 from limpet.text import tokens
 from limpet.window.messages import ASSISTANT, USER, Call, Message, Result, Text

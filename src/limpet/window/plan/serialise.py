@@ -7,13 +7,12 @@ anything.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from limpet import limits
+from limpet.light import Any, json
 from limpet.model import EMPTY
+from limpet.platform import sha256
 from limpet.record import NamedTuple
 from limpet.text import safe
 from limpet.window.messages import Call, Media, Message, Other, Part, Result, Text, Thinking
@@ -66,7 +65,7 @@ def unpack(packed: PackedMessage) -> Message:
 def digest(message: Message) -> str:
     """A hash of the content: equal for equal messages."""
     plain = _to_plain([message.role, [_plain(part) for part in message.parts], message.raw])
-    return hashlib.sha256(plain.encode()).hexdigest()[:32]
+    return sha256(plain.encode()).hexdigest()[:32]
 
 
 def _plain(part: Part) -> list[Any]:
@@ -78,9 +77,12 @@ def _mapping(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-# Created once: every message is written with both.
-_to_json: Callable[[object], str] = json.JSONEncoder(separators=(",", ":"), default=str).encode
-_to_plain: Callable[[object], str] = json.JSONEncoder(default=_mapping).encode
+def _to_json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), default=str)
+
+
+def _to_plain(value: object) -> str:
+    return json.dumps(value, default=_mapping)
 
 
 def _packed(part: Part, builder: _TextBuilder) -> dict[str, Any]:
