@@ -28,7 +28,7 @@ PAIRS = [
     ("Der Build braucht Java 17", "Der Build braucht seit gestern mindestens Java 21"),
     ("Die Kurse beginnen im März", "Im März beginnen die Kurse nicht mehr, sondern im Mai"),
     ("Die Sitzung ist mittwochs", "Die Sitzung wurde auf Freitag verschoben"),
-    ("客服电话周三开放", "客服电话周六开放，不是周三"),
+    ("客服电话周三开放", "客服电话周六开放 而不是周三"),
 ]
 OTHERS = [
     ("Production uses Postgres 14", "Correction: staging uses Postgres 16"),
