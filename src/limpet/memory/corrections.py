@@ -319,7 +319,7 @@ def _denied(new: _Reading, old: _Reading) -> bool:
     """Whether the newer names what the older says, in any order, and that it is not so: nearly all of it beside "no
     longer", all of it and another value beside "not"."""
     ahead = _strong_terms(old)
-    named = [term for term in ahead if any(_is_family(term, other) for other in new.terms)]
+    named = [term for term in ahead if any(_is_family(term, word) for word in new.terms)]
     if len(named) < 2:  # a subject and its value
         return False
     if BESIDE in new.cues:
@@ -328,11 +328,9 @@ def _denied(new: _Reading, old: _Reading) -> bool:
     return len(named) == len(ahead) and 0 < len(gained) <= NEW_MOST
 
 
-def _is_family(term: str, other: str) -> bool:
-    shared = next(
-        (at for at, (a, b) in enumerate(zip(term, other, strict=False)) if a != b), min(len(term), len(other))
-    )
-    return term == other or shared >= max(FAMILY_CHARS, FAMILY * max(len(term), len(other)))
+def _is_family(term: str, word: str) -> bool:
+    shared = next((at for at, (a, b) in enumerate(zip(term, word, strict=False)) if a != b), min(len(term), len(word)))
+    return term == word or shared >= max(FAMILY_CHARS, FAMILY * max(len(term), len(word)))
 
 
 def _moved(new: _Reading, old: _Reading) -> bool:
