@@ -17,7 +17,7 @@ CODE := src tests docs examples $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check types types-beside lint rules house test tests coverage torture torture-seeded test-slow life test-database test-citus test-clients test-ways test-browser bench docs run lock \
+.PHONY: help setup check types types-beside lint rules house test tests coverage torture torture-seeded test-slow life test-database test-citus test-clients test-ways test-browser bench docs docs-site run lock \
 	sbom audit clean
 
 help: ## List the commands
@@ -91,11 +91,20 @@ test-browser: $(STAMP) ## The dashboard in a real Chromium (Debian: chromium, ch
 bench: $(STAMP) ## Measure; NAMES="start notes", QUICK=1, PEERS=1 (fetches other tools), STORY=file, WRITE=docs/benchmarks.md
 	$(PY) -m bench $(NAMES) $(if $(QUICK),--quick) $(if $(PEERS),--peers) $(if $(STORY),--story $(STORY)) $(if $(WRITE),--write $(WRITE))
 
-docs: $(STAMP) ## Write docs/reference.md, docs/settings.md, docs/licences.md and the plugin
+docs: $(STAMP) ## Write the pages that are generated: reference, settings, licences, commands, Python; and the plugin
 	$(PY) docs/make_reference.py
 	$(PY) docs/make_settings.py
 	$(PY) docs/make_licences.py
 	$(PY) docs/make_plugin.py
+	$(PY) docs/make_commands.py
+	$(PY) docs/make_python.py
+	$(PY) docs/make_site.py
+
+docs-site: docs ## Build the documentation as a site in build/site, with a generator that is fetched for it
+	$(PY) docs/make_site.py build/site-source
+	cd build/site-source && $(CURDIR)/$(PY) -m uv tool run --from zensical==0.0.73 zensical build --clean --strict
+	rm -rf build/site && mv build/site-source/site build/site
+	@echo "Open build/site/index.html."
 
 run: $(RUN_STAMP) ## Install what serving needs and serve on this machine; prints its address; PORT=0 takes a free one
 	$(VENV)/bin/limpet serve $(if $(PORT),--port $(PORT))

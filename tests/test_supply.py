@@ -70,3 +70,6 @@ def test_two_builds_give_the_same_wheel_with_the_list_inside(tmp_path: Path) -> 
         (listed,) = [name for name in wheel.namelist() if "/sboms/" in name]
         assert json.loads(wheel.read(listed))["bomFormat"] == "CycloneDX"
         assert not [name for name in wheel.namelist() if not name.startswith("limpet")]
+        assert {"limpet/docs/pages.toml", "limpet/docs/faq.md", "limpet/docs/plots/compaction.svg"} <= set(
+            wheel.namelist()
+        )

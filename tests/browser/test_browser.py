@@ -59,6 +59,8 @@ PAGES = {
     "savings": "/savings",
     "history": "/history",
     "change": "/change?seq=3",
+    "docs": "/docs",
+    "manual": "/docs?page=memory",
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import limpet
 from dashboard_kit import MARK, PROJECT, browser, project, send, served
 from limpet import limits, wiring
+from limpet.doors.dashboard import documentation
 from limpet.doors.dashboard.pages.sessions import counted
 from limpet.window.messages import Call, assistant, result, user
 
@@ -106,3 +107,24 @@ def test_an_undo_button_stands_where_undo_works(tmp_path: Path) -> None:
             assert said.status_code in (303, 409), said.text
             if said.status_code == 409:
                 assert "was changed again after it" in said.text  # by the undo before, in this loop
+
+
+def test_the_documentation_is_read_page_by_page(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    limpet.open(store, project=PROJECT).close()
+    with served(store, tmp_path) as site, browser(site) as client:
+        seen, ahead = set(), ["/docs"]
+        while ahead:
+            link = ahead.pop()
+            answer = client.get(link)
+            assert answer.status_code == 200, link
+            seen.add(link)
+            found = {part.partition("#")[0] for part in re.findall(r'href="(/docs\?[^"]+)"', answer.text)}
+            ahead += sorted(found - seen - set(ahead))
+        assert len(seen) == len(documentation.manuals()) + 1
+        growing = client.get("/docs?page=scale").text
+        (drawing,) = set(re.findall(r'src="(/static/growth-sqlite\.svg)"', growing))
+        picture = client.get(drawing)
+        assert picture.headers["content-type"] == "image/svg+xml"
+        assert "default-src 'none'" in picture.headers["content-security-policy"]
+        assert "There is no page tulips" in client.get("/docs?page=tulips").text

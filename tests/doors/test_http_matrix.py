@@ -267,7 +267,7 @@ def test_every_operation_is_in_the_policy_and_as_strict_as_it_should_be() -> Non
 
 
 UNKNOWN = [
-    *("/docs", "/mcp/", "/api/v1", "/api/v1/operations/", "/api/v1/operations/forget", "/p/home", "/p//mcp"),
+    *("/docs/", "/mcp/", "/api/v1", "/api/v1/operations/", "/api/v1/operations/forget", "/p/home", "/p//mcp"),
     *("/p/home/health", "/p/home/api/v1/tokens", "/health/", "/openapi.json"),
 ]
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from starlette.responses import HTMLResponse, Response
 
-from limpet.doors.dashboard import html
+from limpet.doors.dashboard import documentation, html
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 
@@ -72,7 +72,8 @@ def answer(text: str, status: int = 200, headers: Mapping[str, str] | None = Non
 def static(name: str) -> Response | None:
     kind = STATIC.get(name)
     if kind is None:
-        return None
+        picture = documentation.picture(name)
+        return None if picture is None else Response(picture, headers=HEADERS, media_type=STATIC["icon.svg"])
     headers = {"cache-control": "public, max-age=31536000, immutable", "content-type": kind}
     return Response(_bytes(name), headers={**HEADERS, **headers})
 

@@ -2,9 +2,9 @@
 
 A maintained parser (markdown-it-py, CommonMark) reads the text; the elements are made here, by `el`, so a text has no
 way around the escaping. HTML in a text is shown as the text it is. A link or an image is shown with its address and
-leads to no place: who wants to go there copies it. What the parser would take out of sight (definitions of links,
-entities, words behind a fence) stays in sight, because people must see what a model reads; for the same reason a text
-with a table that would lose cells is shown as it is.
+leads to no place: who wants to go there copies it. Links of the documentation, which sets PLACE, lead on. What
+the parser would take out of sight (definitions of links, entities, words behind a fence) stays in sight, because people
+must see what a model reads; for the same reason a text with a table that would lose cells is shown as it is.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ LAYOUT = re.compile(r"[\s|\\:>*+-]+")  # of a table's lines: what is not in its 
 DEEPEST_HEADING, BELOW = 6, 2  # a page has headings of its own above those of a text
 # Without one of these a text is the same with and without Markdown.
 SIGNS = re.compile(r"[*_`\[|~#]|^[ \t]*(?:[-+>]|\d+[.)])[ \t]|^[ \t]*[-=]{2,}[ \t]*$|\\$|^ {4}", re.MULTILINE)
+PLACE = "limpet-place"  # where a link or image of our own pages leads, or the name of a heading: no text can set it
 BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 PLAIN: Mapping[str, str] = {
     "paragraph": "p",
@@ -51,9 +52,17 @@ def markdown(text: str) -> Html:
     is_costly = len(text) > MOST_CHARS or sum(map(text.count, COSTLY_SIGNS)) > MOST_SIGNS
     if is_costly or not SIGNS.search(text):
         return el("pre", text, class_="text")
-    tokens = _parser().parse(text)
+    tokens = parsed(text)
     if _depth(tokens) > DEEPEST or _loses_cells(text, tokens):
         return el("pre", text, class_="text")
+    return drawn(tokens)
+
+
+def parsed(text: str) -> list[Token]:
+    return _parser().parse(text)
+
+
+def drawn(tokens: Sequence[Token]) -> Html:
     return el("div", _inside(SyntaxTreeNode(tokens)), class_="md")
 
 
@@ -113,7 +122,8 @@ def _as_it_is(node: SyntaxTreeNode) -> Child:
 
 
 def _heading(node: SyntaxTreeNode) -> Child:
-    return el(f"h{min(DEEPEST_HEADING, int(node.tag[1:]) + BELOW)}", _inside(node))
+    level = min(DEEPEST_HEADING, int(node.tag[1:]) + BELOW)
+    return el(f"h{level}", _inside(node), id=node.attrs.get(PLACE))
 
 
 def _item(node: SyntaxTreeNode) -> Child:
@@ -146,12 +156,16 @@ def _code(node: SyntaxTreeNode) -> Child:
 
 def _link(node: SyntaxTreeNode) -> Child:
     words = _inside(node)
+    if (own := node.attrs.get(PLACE)) is not None:
+        return el("a", words, href=own)
     place = _place(node, "href")
     same = len(node.children) == 1 and node.children[0].content == place
     return html.many(None if same else [el("span", words, class_="link"), " "], el("code", place))
 
 
 def _image(node: SyntaxTreeNode) -> Child:
+    if (own := node.attrs.get(PLACE)) is not None:
+        return el("img", src=own, alt=node.content)
     return html.many(el("span", f"[image] {node.content} ", class_="dim"), el("code", _place(node, "src")))
 
 

@@ -44,7 +44,9 @@ NOTES = (
         (argument("id"),), run=f"{ENTRIES}:show_note"),
     Command("note edit", "limpet note edit note_1772445300000 'Casts need two tokens'",
         "The same as `note update`. Without a text your editor opens.", UPDATED, run=f"{ENTRIES}:edit_note"),
-    Command("note delete", "limpet note delete note_1772445300000", "`limpet undo` brings it back.", session=False),
+    Command("note delete", "limpet note delete note_1772445300000",
+        "Delete a note that was wrong. `limpet note edit ID --done` hides one that is dealt with. "
+        "`limpet undo` brings it back.", own_words=True, session=False),
     Command("note list", "limpet note list --tag grammar --limit 50"),
     Command("note search", "limpet note search 'LL(1)' --tag grammar",
         params=(argument("query", default=""), "tags", "tags_any", "include_done", "include_replaced", "limit")),
