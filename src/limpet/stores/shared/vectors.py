@@ -41,7 +41,7 @@ class SqlVectors:
     def __init__(
         self, transactions: Transactions[S], doc_column: str, settle: Callable[[], object] = lambda: None
     ) -> None:
-        """`doc_column` of `entries` is the number of a text. `settle` lets all new texts wait, where they do so late."""
+        """`doc_column` of `entries` is the number of a text. `settle` queues new texts where that is late."""
         self._transactions: Transactions[Any] = transactions
         self._place = transactions.place
         self._doc = doc_column
