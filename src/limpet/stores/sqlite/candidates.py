@@ -152,8 +152,8 @@ def _positions(con: Connection, table: str, words: Iterable[str], most: int) -> 
     pairs: list[tuple[int, int]] = []
     sql = OFFSETS.format(table=table)
     for word in sorted(words):
-        for one in reversed(con.layers):  # in the order of the texts
-            pairs += cast(list[tuple[int, int]], one.rows(sql, (word, most + 1)))
+        for layer in reversed(con.layers):  # in the order of the texts
+            pairs += cast(list[tuple[int, int]], layer.rows(sql, (word, most + 1)))
         if len(pairs) > most:
             # The positions come in the order of the texts, so the last of them tells how dense they are.
             return None, max(most, most * _last(con, table) // max(1, pairs[-1][0]))
@@ -178,7 +178,7 @@ def _last(con: Connection, table: str) -> int:
 
 def _of_layers(con: Connection, sql: str, values: tuple[Any, ...] = ()) -> list[Row]:
     """What a query finds in the index, with the texts that could not join it yet first."""
-    return [row for one in con.layers for row in one.rows(sql, values)]
+    return [row for layer in con.layers for row in layer.rows(sql, values)]
 
 
 def _with_literal(con: Connection, scope: Scope, literal: str) -> Positions:

@@ -192,8 +192,8 @@ class SqliteEntries:
             # Newest first is the order of the index itself, read from its end: no scores are needed with `every`.
             order = "t.rowid DESC" if words.every else "t.rank"
             sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?"  # noqa: S608
-            found = _of_layers(con, source, sql, (*values, query.limit))
-            return tuple(self._entry(scope, row) for row in islice(found, query.limit))
+            newest = _of_layers(con, source, sql, (*values, query.limit))
+            return tuple(self._entry(scope, row) for row in islice(newest, query.limit))
 
         return self._searching(work)
 
@@ -656,7 +656,7 @@ def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str
 def _of_layers(con: Connection, source: str, sql: str, values: Row) -> Iterator[Row]:
     """What a query with such a source finds: with the index, in each of its layers, the newest texts first."""
     among = con.layers if source.startswith("terms") else (con,)
-    return chain.from_iterable(cast(Iterator[Row], one.execute(sql, values)) for one in among)
+    return chain.from_iterable(cast(Iterator[Row], layer.execute(sql, values)) for layer in among)
 
 
 def _newest_with(

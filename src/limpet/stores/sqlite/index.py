@@ -222,12 +222,12 @@ def _marks(entry: Entry | None) -> tuple[tuple[int, int], ...]:
 
 def similar(con: Connection, scope: Scope, kind: str, text: str) -> tuple[list[int], list[int]]:
     """The numbers of texts that may say the same, newest first: those with the same text, and with the same gist."""
-    found: list[list[int]] = [[], []]
+    numbers: list[list[int]] = [[], []]
     for mark, most, docs in zip(
         reversed(rows.marks_of(kind, text)), (SAME_LOOKED_AT, NEAR_LOOKED_AT), found, strict=False
     ):
         docs += [doc for (doc,) in con.execute(SKETCHES, (*scope, *mark, most))]
-    return found[0], found[1]
+    return numbers[0], numbers[1]
 
 
 def any_of(words: Iterable[str]) -> str:
@@ -318,7 +318,7 @@ def _length(words: set[str]) -> int:
 
 
 def _is_word(con: Connection, word: str) -> bool:
-    return any(one.rows("SELECT 1 FROM pieces WHERE piece = ?1 AND word = ?1", (word,)) for one in con.layers)
+    return any(layer.rows("SELECT 1 FROM pieces WHERE piece = ?1 AND word = ?1", (word,)) for layer in con.layers)
 
 
 def _words_with(con: Connection, piece: str, *, ends: bool = False, begins: bool = False) -> set[str]:
@@ -330,4 +330,4 @@ def _words_with(con: Connection, piece: str, *, ends: bool = False, begins: bool
         sql = "SELECT word FROM pieces WHERE piece >= ? AND piece < ? AND piece = word LIMIT ?"
     else:
         sql = "SELECT word FROM pieces WHERE piece >= ? AND piece < ? LIMIT ?"
-    return {row[0] for one in con.layers for row in one.execute(sql, values)}
+    return {row[0] for layer in con.layers for row in layer.execute(sql, values)}
