@@ -29,7 +29,6 @@ from limpet.store import (
     to_json,
 )
 from limpet.stores.shared import retries, rows
-from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.rows import E_FIELDS, FIELDS, indexed_text
 from limpet.stores.shared.sql import Row
 from limpet.stores.sqlite.database import Connection, Database
@@ -47,8 +46,10 @@ from limpet.stores.sqlite.index import (
 from limpet.text import words as analyse
 
 if TYPE_CHECKING:
+    from limpet.stores.shared import outputs
     from limpet.stores.sqlite import candidates as search
 else:
+    outputs = LateModule("stores.shared.outputs")
     search = LateModule("stores.sqlite.candidates")  # imported at the first search: hooks and most commands need none
 
 KEY, UPDATED_AT = (FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
@@ -261,7 +262,7 @@ class SqliteEntries:
         committed = False
 
         def importing(con: Connection) -> tuple[Change, ...]:
-            import_outputs(con, scope, incoming or ())
+            outputs.import_outputs(con, scope, incoming or ())
             return self._edit(con, scope, edits, stamp, new)
 
         editing = partial(self._edit, scope=scope, edits=edits, stamp=stamp, new=new)
