@@ -83,7 +83,7 @@ class Lines:
         return self
 
     def __exit__(self, *_problem: object) -> None:
-        if self.process.returncode is None:
+        if self.process.stdout is not None and not self.process.stdout.closed:
             self.process.kill()
             self.process.communicate()
 

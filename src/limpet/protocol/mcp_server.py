@@ -215,7 +215,7 @@ class Surface:
         return surface
 
     def end(self) -> None:
-        """The process of its one client ends, and so does the session that it began with, if nobody named one."""
+        """The process of its one client ends. So does the session that it began with, unless one was named."""
         ctx = self._hold.context(None, self._by)
         if self._session is None and not self._hold.has_named_session and sessions.is_begun(ctx):
             sessions.archive_session(ctx, ctx.session)
