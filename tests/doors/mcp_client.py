@@ -83,8 +83,14 @@ class Lines:
         return self
 
     def __exit__(self, *_problem: object) -> None:
-        self.process.kill()
-        self.process.communicate()
+        if self.process.stdout is not None and not self.process.stdout.closed:
+            self.process.kill()
+            self.process.communicate()
+
+    def ends(self) -> int:
+        """Close the server's input, as clients do. Returns its exit code."""
+        self.process.communicate(timeout=30)
+        return self.process.returncode
 
     def write(self, data: bytes) -> None:
         assert self.process.stdin is not None

@@ -7,7 +7,7 @@ given prefix: substring search and stemming both turn into "any of these words";
 A word that no entry holds any more is removed from `pieces`. Every process caches words it has seen there, so a removal
 also changes a generation (the row of the empty piece), and a process that finds another generation clears its cache.
 
-A new text waits for the index: its words join it with those of others, in a batch, or when somebody searches, for a
+A new text waits for the index: its words join it with those of others, in a batch, or at the next search, for a
 third of the work. The texts after a number (`indexed`) wait, so a write says nothing about it.
 
 `sketches` finds what may say the same as a new text: one look-up instead of a search, as every write asks.
@@ -224,7 +224,7 @@ def similar(con: Connection, scope: Scope, kind: str, text: str) -> tuple[list[i
     """The numbers of texts that may say the same, newest first: those with the same text, and with the same gist."""
     numbers: list[list[int]] = [[], []]
     for mark, most, docs in zip(
-        reversed(rows.marks_of(kind, text)), (SAME_LOOKED_AT, NEAR_LOOKED_AT), found, strict=False
+        reversed(rows.marks_of(kind, text)), (SAME_LOOKED_AT, NEAR_LOOKED_AT), numbers, strict=False
     ):
         docs += [doc for (doc,) in con.execute(SKETCHES, (*scope, *mark, most))]
     return numbers[0], numbers[1]
