@@ -78,18 +78,20 @@ class Lines:
         )
         self.revision = MODERN
         self.last_id = 0
+        self.ended = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_problem: object) -> None:
-        if self.process.stdout is not None and not self.process.stdout.closed:
-            self.process.kill()
+        self.process.kill()
+        if not self.ended:
             self.process.communicate()
 
     def ends(self) -> int:
         """Close the server's input, as clients do. Returns its exit code."""
         self.process.communicate(timeout=30)
+        self.ended = True
         return self.process.returncode
 
     def write(self, data: bytes) -> None:
