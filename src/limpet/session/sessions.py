@@ -64,6 +64,11 @@ def is_unnamed(ctx: Context) -> bool:
     return entry is not None and not entry.content
 
 
+def is_begun(ctx: Context) -> bool:
+    """Whether anything was written in the session."""
+    return ctx.store.entries.read(ctx.scope, SESSION, ctx.session) is not None
+
+
 def archive_session(ctx: Context, id: str) -> SessionInfo:
     def decide(before: Entry | None) -> Draft | None:
         if before is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from limpet.model import Scope
 from limpet.store import SOMEWHERE, CandidateQuery, Candidates, Document, Positions
+from limpet.stores.postgres.replica import ReplicaReads
 from limpet.stores.postgres.schema import Con
 from limpet.stores.postgres.tenants import numbers
 from limpet.stores.shared import candidates
@@ -47,9 +48,14 @@ TOTAL = (
 )
 
 
-def entry_candidates(con: Con, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
+def entry_candidates(replica: ReplicaReads, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
     searched = (*scope, list(kinds))
-    total = con.execute(TOTAL, searched).fetchall()[0][0]
+    return replica.reads(
+        scope, lambda con, counted: _gathered(con, searched, query, counted[0][0][0]), (TOTAL, searched)
+    )
+
+
+def _gathered(con: Con, searched: Row, query: CandidateQuery, total: int) -> Candidates:
     words = word_positions(con, ENTRIES, query, searched, total)
     exact = {word: words.positions[at] for at, word in enumerate(query.words) if at not in words.common}
     # A literal that is a word of the index need not be searched inside other words.

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import psycopg
@@ -35,8 +35,12 @@ from limpet.stores.postgres.tenants import (
     VIEW,
     Row,
     Statement,
+    Values,
     begin,
+    end,
+    rows_of,
     send,
+    sent,
     set_tenant,
     together,
 )
@@ -44,13 +48,31 @@ from limpet.stores.postgres.tenants import (
 T = TypeVar("T")
 Proof = tuple[Statement, ...]  # committed if each of these returns a row; the first locks the project, if any
 SAME_PROJECT = "INSERT INTO projects (tenant, project, seq, clock) VALUES (%s, %s, 0, -1) ON CONFLICT DO NOTHING"
-Work = Callable[[Con, list[Row]], tuple[T, Proof]]  # given the rows of `first`; no proof: nothing to commit
+Rows = list[list[Row]]  # of each of some statements
+View = Callable[[Con, Rows], T]
+
+
+class Last(Generic[T]):
+    """What a write still has to send, together with COMMIT: `send` sends statements, and `result` is made of the rows
+    of another one, a read."""
+
+    def __init__(
+        self, proof: Proof, send: Callable[[], None], answer: Statement, result: Callable[[list[Row]], T]
+    ) -> None:
+        self.proof = proof
+        self.send = send
+        self.answer = answer
+        self.result = result
+
+
+Work = Callable[[Con, Rows], tuple[T, Proof] | Last[T]]  # given the rows of `first`; no proof: nothing to commit
 
 POOL_MAX = 8  # connections of one process; a server usually allows 100 in all
 CONNECT_SECONDS = 10  # long enough for a server that restarts
 STATEMENT_SECONDS = 60  # statements take milliseconds; a minute means that the server is in trouble
 IDLE_SECONDS = 60  # an idle transaction belongs to a stopped process, and holds the write lock
 EXPORT_IDLE_SECONDS = 3_600  # an export waits for its reader, and holds no lock that others need
+PENDING_KB = 64  # of words that an index has yet to sort in: every search reads them, and with many it reads the table
 SCHEMA_SECONDS = 1.0  # between two looks at the schema's version by reads; a transaction looks at it anyway
 TRIES = 6  # after so many lost connections in a row something else is wrong; conflicts are bounded by time
 PAUSE_SECONDS = 0.02  # before the second attempt; doubled each time, with jitter
@@ -176,7 +198,7 @@ class PostgresDatabase:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def rows(self, tenant: str, sql: str, values: tuple[Any, ...], *, binary: bool = False) -> list[Row]:
+    def rows(self, tenant: str, sql: str, values: Values, *, binary: bool = False) -> list[Row]:
         """All rows of one read, in one round trip."""
 
         def work(con: Con) -> list[Row]:
@@ -188,13 +210,26 @@ class PostgresDatabase:
 
         return self._read(work)
 
-    def snapshot(self, tenant: str, work: Callable[[Con], T]) -> T:
-        """Several reads that see the same moment of one tenant."""
+    def rows_of_each(self, tenant: str, *statements: Statement) -> Rows:
+        """The rows of several reads of one moment, in one round trip."""
+
+        def work(con: Con) -> Rows:
+            with together(con) as pipeline:
+                send(pipeline, VIEW, set_tenant(tenant))
+                cursors = sent(con, pipeline, statements)
+                send(pipeline, "COMMIT")
+            return rows_of(cursors)
+
+        return self._read(work)
+
+    def snapshot(self, tenant: str, work: View[T], *first: Statement) -> T:
+        """Several reads that see the same moment of one tenant. `work` gets the rows of each of the first ones, which
+        travel with the statement that begins the transaction."""
 
         def in_transaction(con: Con) -> T:
-            begin(con, self.place, VIEW, tenant)
-            result = work(con)
-            con.execute("COMMIT")
+            answers = begin(con, self.place, VIEW, tenant, first)
+            result = work(con, answers)
+            end(con)
             return result
 
         return self._read(in_transaction)
@@ -272,28 +307,40 @@ class PostgresDatabase:
         begun = False
         with self.connection() as con:
             try:
-                answer = begin(con, self.place, "BEGIN", tenant, first)
+                answers = begin(con, self.place, "BEGIN", tenant, first)
                 begun = True
-                result, proof = work(con, answer)
-                if not proof:
-                    return result
+                done = work(con, answers)
             except psycopg.Error as problem:
                 if lost(con, problem) or problem.sqlstate in CONFLICTS:
                     raise _Again(problem, begun) from problem
                 raise
+            if isinstance(done, tuple) and not done[1]:
+                return done[0]
             try:
-                if con.execute("COMMIT").statusmessage != "COMMIT":
-                    raise errors.store_broken(self.place, "the server did not keep a change")
-                return result
+                return self._commit(con, done)
             except psycopg.Error as problem:
                 if problem.sqlstate in CONFLICTS:
                     raise _Again(problem, begun) from problem
                 if not lost(con, problem):
                     raise
                 unsure = problem
-        if self._is_committed(tenant, proof):
-            return result
+        if self._is_committed(tenant, done[1] if isinstance(done, tuple) else done.proof):
+            return done[0] if isinstance(done, tuple) else done.result(self.rows(tenant, *done.answer))
         raise _Again(unsure, begun) from unsure
+
+    def _commit(self, con: Con, done: tuple[T, Proof] | Last[T]) -> T:
+        answer: list[Row] = []
+        if isinstance(done, tuple):
+            commit = con.execute("COMMIT")
+        else:
+            with together(con):
+                done.send()
+                cursor = con.execute(*done.answer)
+                commit = con.execute("COMMIT")
+            answer = cursor.fetchall()
+        if commit.statusmessage != "COMMIT":
+            raise errors.store_broken(self.place, "the server did not keep a change")
+        return done[0] if isinstance(done, tuple) else done.result(answer)
 
     def _is_committed(self, tenant: str, proof: Proof) -> bool:
         """Whether a change is there whose COMMIT was not answered. The first statement waits for its transaction."""
@@ -399,6 +446,7 @@ def read_address(
     defaults = {
         "synchronous_commit": "on",
         "citus.propagate_set_commands": "local",  # a transaction's tenant, where Citus is; elsewhere it means nothing
+        "gin_pending_list_limit": f"{PENDING_KB}kB",
         "lock_timeout": f"{lock * 1_000:.0f}",
         "statement_timeout": f"{statement * 1_000}",
         "idle_in_transaction_session_timeout": f"{IDLE_SECONDS * 1_000}",

@@ -34,11 +34,11 @@ from limpet.store import (
 )
 from limpet.stores.postgres import search
 from limpet.stores.postgres.candidates import array, entry_candidates, missing
-from limpet.stores.postgres.connections import EXPORT_IDLE_SECONDS, PostgresDatabase, Proof
+from limpet.stores.postgres.connections import EXPORT_IDLE_SECONDS, Last, PostgresDatabase, Proof, Rows
 from limpet.stores.postgres.outputs import PostgresSql
 from limpet.stores.postgres.replica import ReplicaReads
 from limpet.stores.postgres.schema import TAKE_PROJECT, Con
-from limpet.stores.postgres.tenants import VIEW, begin, together
+from limpet.stores.postgres.tenants import VIEW, Statement, ask, begin, together
 from limpet.stores.postgres.write import (
     EVENT_ROW,
     LAST_VERSION,
@@ -74,15 +74,23 @@ CURRENT = (
     f"SELECT EXISTS (SELECT 1 FROM entries WHERE {ONE}), ({LAST_VERSION}), e.doc, {E_FIELDS} FROM (SELECT 1) one "  # noqa: S608
     "LEFT JOIN entries e ON e.tenant = %s AND e.project = %s AND e.kind = %s AND e.key = %s"
 )
+# Whether the key that is minted next is taken. It is worked out by the server from the clock of the project.
+NEXT_TAKEN = (
+    "SELECT 1 FROM events WHERE tenant = %s AND project = %s AND kind = %s AND key = "
+    "(SELECT %s || '_' || greatest(clock + 1, %s) FROM projects WHERE tenant = %s AND project = %s)"
+)
 BEFORE_ADD = (
-    f"SELECT EXISTS (SELECT 1 FROM entries WHERE {ONE}), ({LAST_VERSION}), "  # noqa: S608
+    f"SELECT EXISTS (SELECT 1 FROM entries WHERE {ONE}), EXISTS ({NEXT_TAKEN}), "  # noqa: S608
     f"(SELECT json_object_agg(s.tag, s.label) FROM ({LABELS}) s)"
 )
 TAG_COUNTS = (
     "SELECT tag, label, count FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = %s "
     "AND tag <> '' AND count > 0 ORDER BY tag"
 )
-EXPIRED = "FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND expires_at <= %s"
+# NOT NULL is implied, and tells the server how few expire: it would read the whole table otherwise.
+EXPIRED = (
+    "FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND expires_at <= %s AND expires_at IS NOT NULL"
+)
 ANY_EXPIRED = f"SELECT 1 {EXPIRED} LIMIT 1"
 EXPIRED_TAGS = f"SELECT tags {EXPIRED} AND NOT done AND tags <> '[]' AND (%s = '' OR session = %s)"
 NEW_PROJECT = "INSERT INTO projects VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHING RETURNING 1"
@@ -134,7 +142,7 @@ class PostgresEntries:
         return rows.to_entry(self._place, scope, row)
 
     def list(self, scope: Scope, query: Listing) -> Page:
-        return self._db.snapshot(scope.tenant, lambda con: search.listed(con, self._place, scope, query))
+        return search.listed(self._db, scope, query)
 
     def earlier(
         self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50, now: int = 0
@@ -144,24 +152,24 @@ class PostgresEntries:
         return tuple(self._entry(scope, row) for row in page)
 
     def containing(self, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
-        return self._replica.reads(scope, lambda con: search.containing(con, self._place, scope, query, needle, words))
+        return search.containing(self._replica, self._place, scope, query, needle, words)
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
-        return self._replica.reads(scope, lambda con: search.matching(con, self._place, scope, query, words))
+        return search.matching(self._replica, self._place, scope, query, words)
 
     def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
         listing = Listing((kind,), limit=limits.DUPLICATES_COMPARED, now=now)
         letters, numbers = words.longest_words(text, LONGEST)
-        found: dict[str, Entry] = {}
+        entries: dict[str, Entry] = {}
         # With its numbers a text is found among many of one pattern; without them, if just a number differs.
         for looked_for in (letters, letters + numbers):
-            if looked_for and (not found or len(found) == listing.limit):
+            if looked_for and (not entries or len(entries) == listing.limit):
                 query = Words(tuple((word,) for word in looked_for))
-                found |= {entry.key: entry for entry in self.matching(scope, listing, query)}
-        return tuple(found.values())
+                entries |= {entry.key: entry for entry in self.matching(scope, listing, query)}
+        return tuple(entries.values())
 
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
-        return self._replica.reads(scope, lambda con: entry_candidates(con, scope, kinds, query))
+        return entry_candidates(self._replica, scope, kinds, query)
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
         return self._replica.rows(
@@ -172,16 +180,17 @@ class PostgresEntries:
         )
 
     def tags(self, scope: Scope, kind: str, session: str, now: int = 0) -> tuple[TagCount, ...]:
-        return self._db.snapshot(scope.tenant, lambda con: _tags(con, scope, kind, session, now))
+        counts: Statement = (TAG_COUNTS, (*scope, kind, session))
+        of_expired: Statement = (EXPIRED_TAGS, (*scope, kind, now, session, session))
+        counted, *expired = self._db.rows_of_each(scope.tenant, counts, *([of_expired] if now else []))
+        return rows.open_tags(counted, (tags for of_one in expired for (tags,) in of_one))
 
     def tally(self, scope: Scope, kind: str, session: str, now: int = 0) -> Tally:
-        def work(con: Con) -> Tally:
-            values = {**scope._asdict(), "kind": kind, "of_session": session}
-            tally = Tally(*con.execute(TALLY, values).fetchall()[0])
-            expired = now and con.execute(ANY_EXPIRED, (*scope, kind, now)).fetchall()
-            return rows.tally_of(tally.total, _tags(con, scope, kind, session, now)) if expired else tally
-
-        return self._db.snapshot(scope.tenant, work)
+        values = {**scope._asdict(), "kind": kind, "of_session": session}
+        any_expired: Statement = (ANY_EXPIRED, (*scope, kind, now))
+        counted, *expired = self._db.rows_of_each(scope.tenant, (TALLY, values), *([any_expired] if now else []))
+        tally = Tally(*counted[0])
+        return rows.tally_of(tally.total, self.tags(scope, kind, session, now)) if any(expired) else tally
 
     def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
         conditions = rows.event_conditions(scope, query, "%s")
@@ -207,10 +216,28 @@ class PostgresEntries:
         if stamp.retry is not None:
             return self.edit_all(scope, [(kind, key, decide)], stamp)[0]
         if key is None:
-            work = partial(self._add, scope=scope, kind=kind, decide=decide, stamp=stamp)
-        else:
-            work = partial(self._edit, scope=scope, name=(kind, key), decide=decide, stamp=stamp)
-        return self._db.write(scope.tenant, work, first=[(LOCK, scope)])
+            return self._add_alone(scope, kind, masked(kind, None, None, decide(None), stamp), stamp)
+
+        def work(con: Con, answers: Rows) -> tuple[Change, Proof] | Last[Change]:
+            writer, current = self._locked(con, scope, stamp, answers)
+            return self._edit(con, writer, scope, (kind, key), decide, stamp, current)
+
+        return self._db.write(scope.tenant, work, first=[(LOCK, tuple(scope)), _current_of(scope, (kind, key), stamp)])
+
+    def _add_alone(self, scope: Scope, kind: str, draft: Draft | Delete | None, stamp: Stamp) -> Change:
+        def work(con: Con, answers: Rows) -> tuple[Change, Proof] | Last[Change]:
+            writer, before = self._locked(con, scope, stamp, answers)
+            return self._add(con, writer, scope, kind, draft, stamp, before)
+
+        return self._db.write(scope.tenant, work, first=[(LOCK, tuple(scope)), _before_add(scope, kind, draft, stamp)])
+
+    def _locked(self, con: Con, scope: Scope, stamp: Stamp, answers: Rows) -> tuple[Writer, Sequence[Row]]:
+        """The project's lock, and what was read under it: both asked for when the transaction began, and again if the
+        project is new."""
+        locked, read = answers
+        if locked:
+            return Writer(con, scope, *locked[0]), read
+        return Writer(con, scope, *self._lock(con, scope, stamp)), []
 
     def edit_all(
         self,
@@ -219,6 +246,10 @@ class PostgresEntries:
         stamp: Stamp,
         incoming: Iterable[Incoming] | None = None,
     ) -> tuple[Change, ...]:
+        if len(edits) == 1 and stamp.retry is None and incoming is None:
+            kind, key, decide = edits[0]
+            return (self.edit(scope, kind, key, partial(rows.decided, decide, changes=()), stamp),)
+
         def work(con: Con, _: object) -> tuple[tuple[Change, ...], Proof]:
             sql = PostgresSql(con)
             import_outputs(sql, scope, incoming or ())
@@ -230,10 +261,13 @@ class PostgresEntries:
             proof: Proof = ()
             for kind, key, decide in edits:
                 decision = partial(rows.decided, decide, changes=tuple(changes))
+                writer = Writer(con, scope, *self._lock(con, scope, stamp))
                 if key is None:
-                    change, last_proof = self._add(con, [], scope, kind, decision, stamp)
+                    draft = masked(kind, None, None, decision(None), stamp)
+                    done = self._add(con, writer, scope, kind, draft, stamp)
                 else:
-                    change, last_proof = self._edit(con, [], scope, (kind, key), decision, stamp)
+                    done = self._edit(con, writer, scope, (kind, key), decision, stamp)
+                change, last_proof = done if isinstance(done, tuple) else _sent(con, done)
                 changes.append(change)
                 proof = last_proof or proof
             retries.remember(sql, scope, stamp, tuple(changes))
@@ -245,16 +279,16 @@ class PostgresEntries:
     def _edit(
         self,
         con: Con,
-        locked: Sequence[Row],
+        writer: Writer,
         scope: Scope,
         name: tuple[str, str],
         decide: Decide,
         stamp: Stamp,
-    ) -> tuple[Change, Proof]:
-        """`locked` is the project's row, if it was locked already."""
+        read: Sequence[Row] = (),
+    ) -> tuple[Change, Proof] | Last[Change]:
+        """A change that is not sent yet, or none. `read` is what it depends on, if it was read already."""
         kind = name[0]
-        writer = Writer(con, scope, *(locked[0] if locked else self._lock(con, scope, stamp)))
-        current = self._current(con, scope, name, stamp)
+        current = self._current(scope, read[0] if read else ask(con, _current_of(scope, name, stamp))[0][0])
         if kind != SESSION and stamp.session and not current.session:
             writer.begin(stamp)
         before = current.entry
@@ -265,27 +299,27 @@ class PostgresEntries:
         if (needed := _needed(before, draft)) is None:
             return self._unchanged(con, scope, kind, before, stamp), writer.proof
         version = 1 + (before.version if before else current.last_version)
-        after, tally = writer.write(name, version, before, needed, stamp, current.doc)
-        return Change(writer.seq, before, after, tally), writer.proof
+        return writer.last(name, version, before, needed, stamp, current.doc)
 
     def _add(
-        self, con: Con, locked: Sequence[Row], scope: Scope, kind: str, decide: Decide, stamp: Stamp
-    ) -> tuple[Change, Proof]:
+        self,
+        con: Con,
+        writer: Writer,
+        scope: Scope,
+        kind: str,
+        draft: Draft | Delete | None,
+        stamp: Stamp,
+        read: Sequence[Row] = (),
+    ) -> tuple[Change, Proof] | Last[Change]:
         """An entry whose key is minted. There is nothing before it, so fewer statements are needed."""
-        writer = Writer(con, scope, *(locked[0] if locked else self._lock(con, scope, stamp)))
-        draft = masked(kind, None, None, decide(None), stamp)
-        tags = draft.tags if isinstance(draft, Draft) else ()
-        name = (*scope, kind, writer.next_key(kind, stamp.now))
-        values = (*scope, SESSION, stamp.session, *name, *scope, kind, [words.fold(tag) for tag in tags])
-        session, taken, labels = con.execute(BEFORE_ADD, values).fetchall()[0]
+        session, taken, labels = read[0] if read else ask(con, _before_add(scope, kind, draft, stamp))[0][0]
         if kind != SESSION and stamp.session and not session:
             writer.begin(stamp)
             taken = 1  # the clock went on, and the next key with it
         if not isinstance(draft, Draft):
             return self._unchanged(con, scope, kind, None, stamp), writer.proof
-        draft = draft._replace(tags=_first_spelling(labels or {}, tags))
-        after, tally = writer.write((kind, None), 1 + taken, None, draft, stamp)
-        return Change(writer.seq, None, after, tally), writer.proof
+        draft = draft._replace(tags=_first_spelling(labels or {}, draft.tags))
+        return writer.last((kind, None), 1 + taken, None, draft, stamp)
 
     def _replayed(self, con: Con, scope: Scope, seq: int, tally: Tally) -> Change:
         """A change that an earlier call made."""
@@ -299,9 +333,10 @@ class PostgresEntries:
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
         def work(con: Con, _: object) -> tuple[tuple[Entry, ...], Proof]:
             writer, tallies = Writer(con, scope, *self._lock(con, scope, stamp)), Tallies()
-            if not self._current(con, scope, (kind, drafts[0][0]), stamp).session:
+            current = _current_of(scope, (kind, drafts[0][0]), stamp)
+            (read,), taken = ask(con, current, (TAKEN, (*scope, kind, [key for key, _ in drafts])))
+            if not self._current(scope, read).session:
                 writer.begin(stamp)
-            taken = con.execute(TAKEN, (*scope, kind, [key for key, _ in drafts])).fetchall()
             if duplicates := [key for key, _ in drafts if (key,) in taken]:
                 raise errors.appended_before(kind, duplicates[0])
             writer.clock = max(writer.clock, stamp.now)
@@ -325,12 +360,8 @@ class PostgresEntries:
             con.execute(NEW_PROJECT, (*scope, stamp.now - 1))
         return locked
 
-    def _current(self, con: Con, scope: Scope, name: tuple[str, str], stamp: Stamp) -> _Current:
-        """What a change depends on, read once the project is locked."""
-        named = (*scope, *name)
-        session, version, doc, *row = con.execute(CURRENT, (*scope, SESSION, stamp.session, *named, *named)).fetchall()[
-            0
-        ]
+    def _current(self, scope: Scope, read: Row) -> _Current:
+        session, version, doc, *row = read
         return _Current(session, None if row[0] is None else self._entry(scope, tuple(row)), doc, version)
 
     def erase(self, scope: Scope, seqs: Sequence[int]) -> int:
@@ -416,10 +447,25 @@ def _create_project(con: Con, scope: Scope) -> bool:
         return False
 
 
-def _tags(con: Con, scope: Scope, kind: str, session: str, now: int) -> tuple[TagCount, ...]:
-    expired = con.execute(EXPIRED_TAGS, (*scope, kind, now, session, session)).fetchall() if now else []
-    counted = con.execute(TAG_COUNTS, (*scope, kind, session)).fetchall()
-    return rows.open_tags(counted, (tags for (tags,) in expired))
+def _current_of(scope: Scope, name: tuple[str, str], stamp: Stamp) -> Statement:
+    """What a change depends on, read once the project is locked."""
+    named = (*scope, *name)
+    return CURRENT, (*scope, SESSION, stamp.session, *named, *named)
+
+
+def _before_add(scope: Scope, kind: str, draft: Draft | Delete | None, stamp: Stamp) -> Statement:
+    """The same for an entry whose key is minted."""
+    tags = [words.fold(tag) for tag in draft.tags] if isinstance(draft, Draft) else []
+    key = (*scope, kind, kind, stamp.now, *scope)
+    return BEFORE_ADD, (*scope, SESSION, stamp.session, *key, *scope, kind, tags)
+
+
+def _sent(con: Con, change: Last[Change]) -> tuple[Change, Proof]:
+    """A change that others follow in its transaction."""
+    with together(con):
+        change.send()
+        tally = con.execute(*change.answer)
+    return change.result(tally.fetchall()), change.proof
 
 
 def _needed(before: Entry | None, draft: Draft | Delete | None) -> Draft | Delete | None:

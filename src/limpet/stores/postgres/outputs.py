@@ -10,7 +10,7 @@ from limpet.model import MESSAGE, Scope
 from limpet.store import CandidateQuery, Candidates, Document
 from limpet.stores.postgres import connections
 from limpet.stores.postgres.candidates import PIECES, tsvector, word_positions
-from limpet.stores.postgres.connections import PostgresDatabase
+from limpet.stores.postgres.connections import PostgresDatabase, Rows
 from limpet.stores.postgres.replica import ReplicaReads
 from limpet.stores.postgres.schema import TAKE_PROJECT, Con
 from limpet.stores.postgres.tenants import Statement, numbers
@@ -74,10 +74,10 @@ class PostgresTransactions:
         return self._db.rows(tenant, placeholders(sql), tuple(values), binary=True)
 
     def replica_rows(self, scope: Scope, sql: str, values: Sequence[object]) -> list[Row]:
-        return self._replica.reads(scope, lambda con: PostgresSql(con).rows(sql, values))
+        return self._replica.rows(scope, placeholders(sql), tuple(values), list, binary=True)
 
     def snapshot(self, tenant: str, work: Callable[[PostgresSql], T]) -> T:
-        return self._db.snapshot(tenant, lambda con: work(PostgresSql(con)))
+        return self._db.snapshot(tenant, lambda con, _: work(PostgresSql(con)))
 
     def write(
         self,
@@ -87,14 +87,16 @@ class PostgresTransactions:
         repeatable: bool = True,
         patient: bool = True,
     ) -> T:
-        def locked(con: Con, _: object) -> tuple[T, connections.Proof]:
+        def locked(con: Con, answers: Rows) -> tuple[T, connections.Proof]:
             # Writers of a project queue at its row. If nothing is changed after all, a new row is not committed.
-            while not con.execute(TAKE_PROJECT, scope).fetchall():
+            taken = answers[-1]
+            while not taken:
                 con.execute(placeholders(NEW_PROJECT), (*scope, 0))
+                taken = con.execute(TAKE_PROJECT, scope).fetchall()
             result, proof = work(PostgresSql(con))
             return result, ((LOCK, scope), (placeholders(proof[0]), proof[1])) if proof else ()
 
-        first: list[Statement] = [] if patient else [(IMPATIENT, ())]
+        first: list[Statement] = [*([] if patient else [(IMPATIENT, ())]), (TAKE_PROJECT, tuple(scope))]
         return self._db.write(scope.tenant, locked, first=first, repeatable=repeatable)
 
     def write_soon(
@@ -116,8 +118,8 @@ class PostgresOutputs(SqlOutputs[PostgresSql]):
         self._replica = replica
 
     def candidates(self, scope: Scope, query: CandidateQuery) -> Candidates:
-        def work(con: Con) -> Candidates:
-            total = con.execute(COUNT_PIECES, scope).fetchall()[0][0]
+        def work(con: Con, counted: Rows) -> Candidates:
+            total = counted[0][0][0]
             words = word_positions(con, PIECES, query, tuple(scope), total)
 
             def load(docs: Sequence[int]) -> dict[int, Document]:
@@ -126,7 +128,7 @@ class PostgresOutputs(SqlOutputs[PostgresSql]):
 
             return collect(query, words, [], load, total)
 
-        return self._replica.reads(scope, work)
+        return self._replica.reads(scope, work, (COUNT_PIECES, tuple(scope)))
 
     def _add_piece(self, sql: PostgresSql, scope: Scope, id: str, piece: Piece) -> None:
         sql.rows(NEW_PIECE, (*scope, id, *piece[:4], tsvector(piece.terms)))

@@ -19,7 +19,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -28,9 +28,17 @@ import psycopg
 from limpet import errors
 from limpet.model import Scope
 from limpet.store import Finding
-from limpet.stores.postgres.connections import CONFLICTS, POOL_MAX, PostgresDatabase, after_fork, lost, read_address
+from limpet.stores.postgres.connections import (
+    CONFLICTS,
+    POOL_MAX,
+    PostgresDatabase,
+    View,
+    after_fork,
+    lost,
+    read_address,
+)
 from limpet.stores.postgres.schema import SCHEMA, Con
-from limpet.stores.postgres.tenants import BYPASSES, VIEW, begin, together
+from limpet.stores.postgres.tenants import BYPASSES, VIEW, Row, Statement, ask, begin, end
 
 T = TypeVar("T")
 SETTING = "store_replica"
@@ -58,7 +66,6 @@ REPLAYED = (
     "SELECT pg_wal_lsn_diff(%s::pg_lsn, pg_last_wal_replay_lsn())::bigint, "
     "extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"
 )
-Rows = list[tuple[Any, ...]]
 
 
 class Elsewhere(Exception):
@@ -90,13 +97,13 @@ class Replica:
         with self._lock:
             return dict(self._counts)
 
-    def snapshot(self, scope: Scope, work: Callable[[Con], T]) -> T:
+    def snapshot(self, scope: Scope, work: View[T], *first: Statement) -> T:
         """Several reads of one moment that has every change of the project. Raises Elsewhere when it has not."""
         if self._pid != os.getpid():
             after_fork.append(self._idle)  # they belong to the parent
             self._begin()
         try:
-            result = self._snapshot(scope, work)
+            result = self._snapshot(scope, work, first)
         except Elsewhere as elsewhere:
             self._count(elsewhere.why)
             raise
@@ -107,25 +114,23 @@ class Replica:
         with self._lock:
             self._counts[where] += 1
 
-    def _snapshot(self, scope: Scope, work: Callable[[Con], T]) -> T:
+    def _snapshot(self, scope: Scope, work: View[T], first: Sequence[Statement]) -> T:
         if self._resting():
             raise Elsewhere(AWAY)
         mark = self._mark(scope)
         with self._connection() as con, _ended_in_time(con):
             begin(con, self.place, VIEW, scope.tenant)
-            with together(con):
-                state = con.execute(STANDING)
-                own_mark = con.execute(MARK, scope)
-            if why := _why_not(state.fetchall(), own_mark.fetchall(), mark):
+            state, own_mark = ask(con, (STANDING, ()), (MARK, tuple(scope)))
+            if why := _why_not(state, own_mark, mark):
                 raise Elsewhere(why)
             try:
-                result = work(con)
+                result = work(con, ask(con, *first) if first else [])
             except errors.StoreDamaged as problem:
                 raise Elsewhere(DAMAGED) from problem  # the primary may be intact, and otherwise reports it
-            con.execute("COMMIT")
+            end(con)
             return result
 
-    def _mark(self, scope: Scope) -> Rows:
+    def _mark(self, scope: Scope) -> list[Row]:
         if self._primary.is_distributed():  # its rows are on other servers
             raise Elsewhere(UNMARKED)
         try:
@@ -238,7 +243,7 @@ class Replica:
         return Finding(REPLICA, True, f"{self.place} answers, and is {bytes_behind:,} bytes behind{since}")
 
 
-def _why_not(state: Rows, own_mark: Rows, mark: Rows) -> str:
+def _why_not(state: list[Row], own_mark: list[Row], mark: list[Row]) -> str:
     """Why a replica cannot answer; empty when it can."""
     if state[0][0] is not True:
         return PROMOTED
@@ -274,16 +279,29 @@ class ReplicaReads:
         self._primary = primary
         self._replica = replica
 
-    def reads(self, scope: Scope, work: Callable[[Con], T]) -> T:
-        """Several reads of a project. A replica's see the same moment, which is how its state is verified."""
+    def reads(self, scope: Scope, work: View[T], *first: Statement) -> T:
+        """Several reads of a project. A replica's see the same moment, which is how its state is verified. `work` gets
+        the rows of the first ones."""
+        with suppress(Elsewhere):
+            if self._replica is not None:
+                return self._replica.snapshot(scope, work, *first)
+        return self._primary.snapshot(scope.tenant, work, *first)
+
+    def rows(
+        self,
+        scope: Scope,
+        sql: str,
+        values: tuple[Any, ...],
+        convert: Callable[[list[Row]], T],
+        *,
+        binary: bool = False,
+    ) -> T:
+        """All rows of one read, converted: damage that a conversion finds on a replica is read from the primary."""
+
+        def work(con: Con, _: object) -> T:
+            return convert(con.execute(sql, values, binary=binary).fetchall())
+
         with suppress(Elsewhere):
             if self._replica is not None:
                 return self._replica.snapshot(scope, work)
-        return self._primary.snapshot(scope.tenant, work)
-
-    def rows(self, scope: Scope, sql: str, values: tuple[Any, ...], convert: Callable[[Rows], T]) -> T:
-        """All rows of one read, converted: damage that a conversion finds on a replica is read from the primary."""
-        with suppress(Elsewhere):
-            if self._replica is not None:
-                return self._replica.snapshot(scope, lambda con: convert(con.execute(sql, values).fetchall()))
-        return convert(self._primary.rows(scope.tenant, sql, values))
+        return convert(self._primary.rows(scope.tenant, sql, values, binary=binary))

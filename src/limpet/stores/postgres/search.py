@@ -8,6 +8,7 @@ deleted between the two statements is found or not, as if it had been added or d
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from limpet import limits
@@ -15,8 +16,10 @@ from limpet.model import Entry, Scope
 from limpet.record import NamedTuple
 from limpet.store import Listing, Page, Words
 from limpet.stores.postgres.candidates import array, lexeme, like
+from limpet.stores.postgres.connections import PostgresDatabase, Rows
+from limpet.stores.postgres.replica import ReplicaReads
 from limpet.stores.postgres.schema import Con
-from limpet.stores.postgres.tenants import numbers
+from limpet.stores.postgres.tenants import Statement, Unfiltered, ask
 from limpet.stores.shared import rows
 from limpet.stores.shared.rows import E_FIELDS
 from limpet.stores.shared.sql import Row
@@ -28,8 +31,8 @@ TALLIES = (
     "WHERE tenant = %s AND project = %s AND kind = ANY(%s) AND session = %s AND tag = %s"
 )
 EXPIRED_OPEN = (
-    "SELECT tags FROM entries WHERE tenant = %s AND project = %s AND kind = ANY(%s) AND expires_at <= %s AND NOT done "
-    "AND (%s = '' OR session = %s)"
+    "SELECT tags FROM entries WHERE tenant = %s AND project = %s AND kind = ANY(%s) AND expires_at <= %s "
+    "AND expires_at IS NOT NULL AND NOT done AND (%s = '' OR session = %s)"
 )
 KEY, UPDATED_AT = (rows.FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 LATEST = "e.updated_at DESC, e.key DESC"
@@ -46,95 +49,113 @@ class Conditions(NamedTuple):
     values: Row
 
 
-def listed(con: Con, place: str, scope: Scope, query: Listing) -> Page:
+def listed(db: PostgresDatabase, scope: Scope, query: Listing) -> Page:
+    tallied = rows.tallied(query)
     # One kind at a time, because an index has the order of each.
-    latest = [row for kind in query.kinds for row in _latest(con, scope, query._replace(kinds=(kind,)))]
+    first = [_latest(scope, query._replace(kinds=(kind,))) for kind in query.kinds]
+    if tallied is not None:
+        answers = db.rows_of_each(scope.tenant, *first, *_counts(scope, query, tallied))
+        pages, (counted, *expired) = answers[: len(first)], answers[len(first) :]
+        total = rows.still_listed(counted[0][0], query, (tags for of_one in expired for (tags,) in of_one))
+    else:
+        pages, total = db.snapshot(scope.tenant, lambda con, read: (read, _count(con, scope, query, read)), *first)
+    latest = [row for page in pages for row in page]
     if len(query.kinds) > 1:
         latest.sort(key=lambda row: (row[UPDATED_AT], row[KEY]), reverse=True)
-    total = len(latest)
-    if total >= query.limit:
-        total = _count(con, scope, query)
-    return Page(tuple(rows.to_entry(place, scope, row) for row in latest[: query.limit]), total)
+    total = total if len(latest) >= query.limit else len(latest)
+    return Page(tuple(rows.to_entry(db.place, scope, row) for row in latest[: query.limit]), total)
 
 
-def _latest(con: Con, scope: Scope, query: Listing) -> list[Row]:
+def _latest(scope: Scope, query: Listing) -> Statement:
     where, values = _listing(scope, query)
     sql = f"SELECT {E_FIELDS} FROM entries e WHERE {where} ORDER BY {LATEST} LIMIT %s"  # noqa: S608
-    return con.execute(sql, (*values, query.limit)).fetchall()
+    return sql, (*values, query.limit)
 
 
-def _count(con: Con, scope: Scope, query: Listing) -> int:
-    """How many entries a listing has: from tallies where there are any."""
-    tallied = rows.tallied(query)
-    if tallied is None:
-        where, values = _listing(scope, query)
-        total: int = con.execute(f"SELECT count(*) FROM entries e WHERE {where}", values).fetchall()[0][0]  # noqa: S608
-        return total
-    of = (*scope, [*tallied.kinds, *tallied.less], tallied.session, tallied.tag)
-    counted = con.execute(TALLIES, ([*tallied.kinds], *of)).fetchall()[0][0]
-    if not query.now or query.include_replaced:
-        return int(counted)
-    among = (tallied.session, tallied.session)
-    expired = con.execute(EXPIRED_OPEN, (*scope, [*query.kinds], query.now, *among)).fetchall()
-    return rows.still_listed(counted, query, (tags for (tags,) in expired))
+def _counts(scope: Scope, query: Listing, tallied: rows.Tallied) -> Iterator[Statement]:
+    """How many entries a listing has by the tallies, and the tags of those that have expired."""
+    yield TALLIES, ([*tallied.kinds], *scope, [*tallied.kinds, *tallied.less], tallied.session, tallied.tag)
+    if query.now and not query.include_replaced:
+        yield EXPIRED_OPEN, (*scope, [*query.kinds], query.now, tallied.session, tallied.session)
 
 
-def containing(con: Con, place: str, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
+def _count(con: Con, scope: Scope, query: Listing, pages: Rows) -> int:
+    """How many entries a listing has that no tally counts."""
+    if sum(map(len, pages)) < query.limit:
+        return 0  # what was read is all
+    where, values = _listing(scope, query)
+    counted = ask(con, (f"SELECT count(*) FROM entries e WHERE {where}", values), last=True)  # noqa: S608
+    return int(counted[0][0][0])
+
+
+def containing(
+    replica: ReplicaReads, place: str, scope: Scope, query: Listing, needle: str, words: Words | None = None
+) -> Page:
+    """Texts with the string, then those with all of the words. The first have a position, in whose order they come;
+    the others come last, the shortest first."""
     folded = analyse.fold(needle)
     most = limits.NOTES_COUNTED + 1
     where, values = _listing(scope, query)
-    hits = _newest(con, Conditions(f"{where} AND e.folded LIKE %s", (*values, like(folded))), most)
-    tsquery = _tsquery(words) if words is not None and len(hits) < most else None
-    if tsquery is not None:
+    searches = [_newest(Conditions(f"{where} AND e.folded LIKE %s", (*values, like(folded))), most)]
+    if (tsquery := _tsquery(words) if words is not None else None) is not None:
         beside = f"{where} AND e.terms @@ CAST(%s AS tsquery) AND e.folded NOT LIKE %s"
-        hits += _newest(con, Conditions(beside, (*values, tsquery, like(folded))), most - len(hits))
-    if not hits:
-        return Page((), 0)
-    # Those without the string have no position; they come last, the shortest first. They are counted again, under the
-    # rule that shows a tenant its own.
-    page = con.execute(
-        f"SELECT count(*) OVER (), {E_FIELDS} FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[]) "  # noqa: S608
-        f"ORDER BY nullif(strpos(e.folded, %s), 0) NULLS LAST, "
-        f"CASE WHEN strpos(e.folded, %s) = 0 THEN octet_length(e.content) END, "
-        f"CASE WHEN strpos(e.folded, %s) = 0 THEN e.doc END DESC, {LATEST} LIMIT %s",
-        (*values, array(hits), folded, folded, folded, max(1, query.limit)),  # the first row carries the count
-    ).fetchall()
-    total = page[0][0] if page else 0
-    return Page(tuple(rows.to_entry(place, scope, row[1:]) for row in page[: query.limit]), total)
+        searches.append(_newest(Conditions(beside, (*values, tsquery, like(folded))), most))
+
+    def work(con: Con, answers: Rows) -> Page:
+        hits = [doc for of_one in answers for (doc,) in of_one][:most]
+        if not hits:
+            return Page((), 0)
+        # They are counted again, under the rule that shows a tenant its own.
+        counted = (
+            f"SELECT count(*) OVER (), {E_FIELDS} FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[]) "  # noqa: S608
+            f"ORDER BY nullif(strpos(e.folded, %s), 0) NULLS LAST, "
+            f"CASE WHEN strpos(e.folded, %s) = 0 THEN octet_length(e.content) END, "
+            f"CASE WHEN strpos(e.folded, %s) = 0 THEN e.doc END DESC, {LATEST} LIMIT %s"
+        )
+        most_shown = max(1, query.limit)  # the first row carries the count
+        page = ask(con, (counted, (*values, array(hits), folded, folded, folded, most_shown)), last=True)[0]
+        total = page[0][0] if page else 0
+        return Page(tuple(rows.to_entry(place, scope, row[1:]) for row in page[: query.limit]), total)
+
+    return replica.reads(scope, work, *searches)
 
 
-def _newest(con: Con, conditions: Conditions, most: int) -> list[int]:
+def _newest(conditions: Conditions, most: int) -> Unfiltered:
     """The numbers of the newest texts that fit."""
     sql = f"SELECT e.doc FROM entries e WHERE {conditions.where} ORDER BY e.doc DESC LIMIT %s"  # noqa: S608
-    return [doc for (doc,) in numbers(con, sql, (*conditions.values, most))]
+    return Unfiltered(sql, (*conditions.values, most))
 
 
-def matching(con: Con, place: str, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
+def matching(replica: ReplicaReads, place: str, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
     tsquery = _tsquery(words)
     if tsquery is None:
         return ()
     where, values = _listing(scope, query)
-    narrowed = _narrowed(con, Conditions(f"{where} AND e.terms @@ CAST(%s AS tsquery)", (*values, tsquery)))
-    if narrowed is None:
-        return ()
-    order = "e.created_at DESC" if words.every else "ts_rank(e.terms, q) DESC, e.updated_at DESC"
-    matches = con.execute(
-        f"SELECT {E_FIELDS} FROM entries e, CAST(%s AS tsquery) q WHERE {narrowed.where} "  # noqa: S608
-        f"ORDER BY {order}, e.key DESC LIMIT %s",
-        (tsquery, *narrowed.values, query.limit),
-    ).fetchall()
-    return tuple(rows.to_entry(place, scope, row) for row in matches)
+    with_words = Conditions(f"{where} AND e.terms @@ CAST(%s AS tsquery)", (*values, tsquery))
+    of_words = f"SELECT e.doc FROM entries e WHERE {with_words.where} LIMIT {FEW + 1}"  # noqa: S608
+
+    def work(con: Con, answers: Rows) -> tuple[Entry, ...]:
+        narrowed = _narrowed(with_words, [doc for (doc,) in answers[0]])
+        if narrowed is None:
+            return ()
+        order = "e.created_at DESC" if words.every else "ts_rank(e.terms, q) DESC, e.updated_at DESC"
+        ordered = (
+            f"SELECT {E_FIELDS} FROM entries e, CAST(%s AS tsquery) q WHERE {narrowed.where} "  # noqa: S608
+            f"ORDER BY {order}, e.key DESC LIMIT %s"
+        )
+        matches = ask(con, (ordered, (tsquery, *narrowed.values, query.limit)), last=True)[0]
+        return tuple(rows.to_entry(place, scope, row) for row in matches)
+
+    return replica.reads(scope, work, Unfiltered(of_words, with_words.values))
 
 
-def _narrowed(con: Con, conditions: Conditions) -> Conditions | None:
+def _narrowed(conditions: Conditions, docs: Sequence[int]) -> Conditions | None:
     """The same conditions, with the numbers of the matching texts unless there are many; None if none matches."""
-    where, values = conditions
-    docs = numbers(con, f"SELECT e.doc FROM entries e WHERE {where} LIMIT {FEW + 1}", values)  # noqa: S608
     if not docs:
         return None
     if len(docs) > FEW:
         return conditions
-    return Conditions(f"{where} AND e.doc = ANY(%s::bigint[])", (*values, array(doc for (doc,) in docs)))
+    return Conditions(f"{conditions.where} AND e.doc = ANY(%s::bigint[])", (*conditions.values, array(docs)))
 
 
 def _listing(scope: Scope, query: Listing) -> Conditions:

@@ -60,7 +60,7 @@ class PostgresStore:
         return tuple(row[0] for row in names)
 
     def usage(self, tenant: str) -> Usage:
-        return self._db.snapshot(tenant, lambda con: usage(PostgresSql(con), tenant))
+        return self._db.snapshot(tenant, lambda con, _: usage(PostgresSql(con), tenant))
 
     def probe_write(self) -> None:
         self._db.write("", lambda con, _: (None, ()))

@@ -13,20 +13,24 @@ statements are not prepared: a plan that was made without the policy must not be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any
 
-from psycopg import Pipeline
+from psycopg import Cursor, Pipeline
+from psycopg.pq import TransactionStatus
 from psycopg.sql import Literal
 
+from limpet.record import NamedTuple
 from limpet.store import Finding
 from limpet.stores.postgres.schema import NEWEST, Con, refuse_newer
 
 Row = tuple[Any, ...]
-Statement = tuple[str, Row]
+Values = Row | Mapping[str, Any]
+Statement = tuple[str, Values]
 VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+IDLE = TransactionStatus.IDLE
 SIGN = "="  # before a tenant's name in the setting, so that an empty name differs from no name
 READ = "BEGIN READ ONLY"
 UNFILTERED = "SET LOCAL limpet.unfiltered = 'on'"
@@ -64,26 +68,61 @@ def send(pipeline: Pipeline, *statements: str) -> None:
         pipeline.result_queue.append(None)
 
 
-def begin(con: Con, place: str, how: str, tenant: str, then: Sequence[Statement] = ()) -> list[Row]:
-    """Begin a transaction that sees the rows of one tenant, and run statements; the rows of the last one.
+class Unfiltered(NamedTuple):
+    """A search for the numbers of texts, or for counts and words of the query: the policy is off for it."""
+
+    query: str
+    values: Row
+
+
+def begin(con: Con, place: str, how: str, tenant: str, first: Sequence[Statement] = ()) -> list[list[Row]]:
+    """Begin a transaction that sees the rows of one tenant, and run its first statements; the rows of each.
 
     A schema that a newer version has brought in since this process connected is refused.
     """
     with together(con) as pipeline:
         send(pipeline, how, set_tenant(tenant))
         newest = con.execute(f"SELECT {NEWEST}")
-        cursors = [con.execute(*statement) for statement in then]
+        cursors = sent(con, pipeline, first)
     refuse_newer(place, newest.fetchall()[0][0])
-    return cursors[-1].fetchall() if cursors and cursors[-1].description else []
+    return rows_of(cursors)
 
 
-def numbers(con: Con, query: str, values: Row) -> list[Row]:
-    """The result of a search in numbers, counts and words of the query. The policy is off for this statement."""
+def ask(con: Con, *statements: Statement, last: bool = False) -> list[list[Row]]:
+    """The rows of each statement, in one round trip. With the `last` ones of a transaction travels its end."""
     with together(con) as pipeline:
-        send(pipeline, UNFILTERED)
-        cursor = con.execute(query, values, prepare=False)
-        send(pipeline, FILTERED)
-    return cursor.fetchall()
+        cursors = sent(con, pipeline, statements)
+        if last:
+            send(pipeline, "COMMIT")
+    return rows_of(cursors)
+
+
+def end(con: Con) -> None:
+    """End a transaction of reads, unless its last statements did."""
+    if con.info.transaction_status != IDLE:
+        con.execute("COMMIT")
+
+
+def sent(con: Con, pipeline: Pipeline, statements: Sequence[Statement]) -> list[Cursor[Row]]:
+    """Cursors of statements that are sent now, inside `together`."""
+    cursors = []
+    for statement in statements:
+        if isinstance(statement, Unfiltered):
+            send(pipeline, UNFILTERED)
+            cursors.append(con.execute(*statement, prepare=False))
+            send(pipeline, FILTERED)
+        else:
+            cursors.append(con.execute(*statement))
+    return cursors
+
+
+def rows_of(cursors: Sequence[Cursor[Row]]) -> list[list[Row]]:
+    return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+
+def numbers(con: Con, query: str, values: Row, *, last: bool = False) -> list[Row]:
+    """The result of a search in numbers, counts and words of the query."""
+    return ask(con, Unfiltered(query, values), last=last)[0]
 
 
 def separation(con: Con, tables: tuple[str, ...]) -> Finding:

@@ -17,11 +17,11 @@ from typing import Any
 
 from psycopg import Cursor, RawCursor
 
-from limpet.model import EMPTY, SESSION, Draft, Entry, Scope, Stamp, Tally
+from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Scope, Stamp, Tally
 from limpet.redaction.entries import refuse_secret_session
 from limpet.store import Delete, to_json
 from limpet.stores.postgres.candidates import tsvector
-from limpet.stores.postgres.connections import Proof
+from limpet.stores.postgres.connections import Last, Proof
 from limpet.stores.postgres.schema import Con
 from limpet.stores.postgres.tenants import together
 from limpet.stores.shared import rows
@@ -91,10 +91,6 @@ class Writer:
         self.clock = clock
         self.proof: Proof = ()
 
-    def next_key(self, kind: str, now: int) -> str:
-        """The key for a new entry, unless it is taken."""
-        return f"{kind}_{max(self.clock + 1, now)}"
-
     def write(
         self,
         name: tuple[str, str | None],
@@ -103,12 +99,28 @@ class Writer:
         draft: Draft | Delete,
         stamp: Stamp,
         doc: int | None = None,
-    ) -> tuple[Entry | None, Tally]:
-        """One change, its event and the project's row. Returns the entry after it, and the tally of its session.
+    ) -> Change:
+        """One change, its event and the project's row; with the entry after it and the tally of its session.
 
-        Without a key one is minted, and `version` says whether that of `next_key` is free: then it is 1. `doc` is the
-        number of the text before.
+        Without a key one is minted, and `version` is 1 if that of the next millisecond is free. `doc` is the number of
+        the text before.
         """
+        last = self.last(name, version, before, draft, stamp, doc)
+        with together(self._con):
+            last.send()
+            tally = self._con.execute(*last.answer)
+        return last.result(tally.fetchall())
+
+    def last(
+        self,
+        name: tuple[str, str | None],
+        version: int,
+        before: Entry | None,
+        draft: Draft | Delete,
+        stamp: Stamp,
+        doc: int | None = None,
+    ) -> Last[Change]:
+        """The same, not sent yet: the last change of a transaction travels with its COMMIT."""
         kind, key = name
         self.seq += 1
         if key is None:
@@ -123,15 +135,18 @@ class Writer:
         some = after or before
         values = {**dict(zip(EVENT, event, strict=True)), "of_session": some.session if some else ""}
         values |= {"detail": to_json(dict(stamp.detail)), "before": rows.version_to_json(self._scope, before)}
-        with together(self._con):
-            for statement in _changes(self._scope, before, after, doc):
+        changes = list(_changes(self._scope, before, after, doc))
+        self.proof = ((LOCK, self._scope), (SAME_EVENT, event))
+
+        def send() -> None:
+            for statement in changes:
                 self._con.execute(*statement)
             self._con.execute(INSERT_EVENT, values)
             self._con.execute(NEXT, values)
             count(self._con, self._scope, rows.counts(before, after))
-            tally = self._con.execute(TALLY, values)
-        self.proof = ((LOCK, self._scope), (SAME_EVENT, event))
-        return after, Tally(*tally.fetchall()[0])
+
+        seq = self.seq
+        return Last(self.proof, send, (TALLY, values), lambda tally: Change(seq, before, after, Tally(*tally[0])))
 
     def _mint(self, kind: str, now: int, *, free: bool) -> tuple[int, str]:
         """The time and the key of a new entry. Keys that an import brought along may be ahead of the clock."""
