@@ -180,8 +180,8 @@ def _transcript(
         at = time_of(record)
         latest[client.record_id(record) or f"#{index}"] = [(message, at) for message in messages]
     ordered = [pair for pairs in latest.values() for pair in pairs]
-    messages, times = tuple(message for message, _ in ordered), tuple(at for _, at in ordered)
-    return Transcript(client.name, session, folder, messages, lines, tuple(sorted(skipped)), title, times)
+    talk, times = tuple(message for message, _ in ordered), tuple(at for _, at in ordered)
+    return Transcript(client.name, session, folder, talk, lines, tuple(sorted(skipped)), title, times)
 
 
 def time_of(record: Record) -> int:
