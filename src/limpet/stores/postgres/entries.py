@@ -87,7 +87,10 @@ TAG_COUNTS = (
     "SELECT tag, label, count FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = %s "
     "AND tag <> '' AND count > 0 ORDER BY tag"
 )
-EXPIRED = "FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND expires_at <= %s"
+# NOT NULL is implied, and tells the server how few expire: it would read the whole table otherwise.
+EXPIRED = (
+    "FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND expires_at <= %s AND expires_at IS NOT NULL"
+)
 ANY_EXPIRED = f"SELECT 1 {EXPIRED} LIMIT 1"
 EXPIRED_TAGS = f"SELECT tags {EXPIRED} AND NOT done AND tags <> '[]' AND (%s = '' OR session = %s)"
 NEW_PROJECT = "INSERT INTO projects VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHING RETURNING 1"
