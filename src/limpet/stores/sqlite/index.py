@@ -35,7 +35,7 @@ WINDOW = 3  # adjacent words of a longer text that are looked for
 PHRASES_MAX = 64  # combinations of such words that are looked for as phrases
 TIDY_PAGES = 16  # of the index that are rewritten when an entry is deleted: a millisecond
 AS_BYTES = ", ".join(f"CAST({name} AS BLOB)" for name in ("tenant", "project", "kind", "key", "content", "tags"))
-WAITING_TEXTS = f"SELECT rowid, {AS_BYTES} FROM entries WHERE rowid > ? ORDER BY rowid"  # noqa: S608 - constants
+WAITING_TEXTS = f"SELECT rowid, {AS_BYTES} FROM entries WHERE rowid > ? ORDER BY rowid LIMIT ?"  # noqa: S608 - constants
 WAITING_VECTOR = "INSERT OR IGNORE INTO vectors_waiting VALUES (?, ?, ?)"
 SAME_LOOKED_AT, NEAR_LOOKED_AT = 20, 200  # sketches of the same text, and of texts with the same gist
 NEW_SKETCH = "INSERT OR IGNORE INTO sketches VALUES (?, ?, ?, ?, ?)"
@@ -73,6 +73,7 @@ class WordIndex:
         self._cached: set[str] = set()
         self._generation = ""
         self._families: tuple[tuple[int, int] | None, dict[str, set[str]]] = (None, {})
+        self._waiting: dict[tuple[int, bytes], frozenset[str]] = {}  # terms of texts by number and checksum
 
     def learn(self, new: NewWords) -> None:
         """Cache words that are now on disk, up to a limit."""
@@ -131,6 +132,15 @@ class WordIndex:
         new.waiting = 0
         return len(texts)
 
+    def waiting_terms(self, con: Connection) -> list[tuple[int, frozenset[str]]]:
+        """The texts that wait, newest first, by number and terms. These are cached: a write may ask for them."""
+        numbered = con.rows("SELECT rowid, hash FROM entries WHERE rowid > (SELECT last FROM indexed)")
+        cached = self._waiting
+        self._waiting = {
+            (doc, digest): cached.get((doc, digest)) or terms_of(con, doc) for doc, digest in reversed(numbered)
+        }
+        return [(doc, terms) for (doc, _), terms in self._waiting.items()]
+
     def _add(self, con: Connection, texts: Sequence[tuple[int, Sequence[str], Iterable[str]]], new: NewWords) -> None:
         """Add texts to the index: their numbers, words and tags."""
         tokens = [(doc, " ".join((*words, *map(tag_token, tags)))) for doc, words, tags in texts]
@@ -181,9 +191,15 @@ def waits(con: Connection) -> bool:
     return bool(con.execute("SELECT last < (SELECT max(rowid) FROM entries) FROM indexed").fetchall()[0][0])
 
 
-def waiting_texts(con: Connection, last: int) -> Iterator[tuple[int, Scope, str, list[str]]]:
+def terms_of(con: Connection, doc: int) -> frozenset[str]:
+    """The terms of one text."""
+    texts = (text for number, _, text, _ in waiting_texts(con, doc - 1, 1) if number == doc)
+    return frozenset(analyse.term(word) for text in texts for word in analyse.index_words(text))
+
+
+def waiting_texts(con: Connection, last: int, most: int = -1) -> Iterator[tuple[int, Scope, str, list[str]]]:
     """The texts after a number, with their project and tags. Damaged ones too, so that they are found and named."""
-    for doc, *columns in con.rows(WAITING_TEXTS, (last,)):
+    for doc, *columns in con.rows(WAITING_TEXTS, (last, most)):
         tenant, project, kind, key, content, tags = (bytes(column).decode(errors="replace") for column in columns)
         try:
             labels = tuple(map(str, json.loads(tags)))
