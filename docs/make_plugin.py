@@ -37,7 +37,7 @@ def files() -> dict[str, str]:
         "author": owner,
         "license": "Apache-2.0",
     }
-    server = {"command": "limpet", "args": list(SERVER_ARGUMENTS), "alwaysLoad": True}
+    server = {"command": "limpet", "args": list(SERVER_ARGUMENTS)}
     return {
         **_codex(manifest),
         **_gemini(),

@@ -167,10 +167,10 @@ def test_an_older_installation_is_replaced_and_the_way_back_stays(project: Path)
     path = project / ".mcp.json"
     path.write_text('{"mcpServers": {"files": {"command": "files"}}}')
     run(project, "install", "claude-code", "--shared")
-    older = path.read_text().replace('"alwaysLoad": true', '"alwaysLoad": false')
+    older = path.read_text().replace('"type": "stdio"', '"type": "stdio", "alwaysLoad": true')
     path.write_text(older)
     run(project, "install", "claude-code", "--shared")
-    assert '"alwaysLoad": true' in path.read_text()
+    assert "alwaysLoad" not in path.read_text()
     run(project, "uninstall", "claude-code")
     assert json.loads(path.read_text()) == {"mcpServers": {"files": {"command": "files"}}}
 

@@ -495,3 +495,21 @@ def test_a_version_can_be_expected_in_meta(server: Lines) -> None:
             },
         )
         assert result.get("isError", False) is refused
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+@pytest.mark.parametrize("name", ["claude-code", "tests"])
+def test_a_client_that_loads_tools_later_is_told_which_ones_it_needs_at_once(
+    revision: str, name: str, tmp_path: Path
+) -> None:
+    info = {"name": name, "version": "1"}
+    with Lines(stdio_command(str(tmp_path / "a.db"), "coding")) as server:
+        server.revision = revision
+        if revision == MODERN:
+            listed = server.ask("tools/list", {"_meta": {"io.modelcontextprotocol/clientInfo": info}})
+        else:
+            server.ask("initialize", hello(revision) | {"clientInfo": info})
+            listed = server.ask("tools/list")
+    at_once = {tool["name"] for tool in listed["tools"] if tool.get("_meta") == {"anthropic/alwaysLoad": True}}
+    assert len(listed["tools"]) == 14
+    assert (len(at_once), "recall" in at_once) == ((7, True) if name == "claude-code" else (0, False))

@@ -130,6 +130,7 @@ class Operation(NamedTuple):
     destructive: bool = False
     idempotent: bool = False
     with_window: bool = False  # references and folds in a window mention it
+    at_once: bool = False  # in the prompt of a client that loads the other tools when its model looks for them
     own_window: bool = False  # needs a conversation that Limpet manages itself, which no MCP server sees
     in_folder: bool = False  # works on files of the project, so it needs the project's folder
     frees: bool = False  # makes room: allowed where a quota is used up

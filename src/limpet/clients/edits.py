@@ -112,7 +112,7 @@ class InstallTarget(NamedTuple):
 
     def shared_server(self) -> dict[str, Any]:
         """The same for a project's .mcp.json, which several agents read, so that one entry serves them all."""
-        return {"type": "stdio", **self.server(), "alwaysLoad": True}
+        return {"type": "stdio", **self.server()}
 
     def prompt(self, name: str) -> str:
         return prompts.client(name)

@@ -31,7 +31,7 @@ from limpet.protocol.jsonrpc import (
     RpcError,
     dumps,
 )
-from limpet.protocol.revisions import HANDSHAKE, MODERN, SERVER_KEY, VERSION_KEY, named_revision
+from limpet.protocol.revisions import CLIENT_KEY, HANDSHAKE, MODERN, SERVER_KEY, VERSION_KEY, named_revision
 from limpet.redaction import Masking
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ else:
     greetings, sessions = map(LateModule, ("session.greeting", "session.sessions"))
 
 STRUCTURED_KEY = "limpet/structured"  # true in the _meta of a call or of tools/list asks for values and their schemas
+
+# Clients that leave tools out of the prompt until their model looks for one, unless a tool asks to be in it.
+_LOADS_LATER = ("claude-code",)
+_AT_ONCE_KEY = "anthropic/alwaysLoad"  # in the _meta of a tool
 
 # How long a client of 2026-07-28 may cache a list. Lists change with the version or the profile; what is read from the
 # store may change at any moment.
@@ -85,7 +89,17 @@ class ClientState:
     """What is remembered about one client between its requests."""
 
     __slots__ = (
-        *("greeted", "knows_session", "lists_session", "record_shown", "remark", "revision", "session", "since"),
+        *(
+            "greeted",
+            "knows_session",
+            "lists_session",
+            "loads_later",
+            "record_shown",
+            "remark",
+            "revision",
+            "session",
+            "since",
+        ),
         "unused",
     )
 
@@ -102,6 +116,7 @@ class ClientState:
         self.session = session  # the client's own name for its session, where it has one
         self.knows_session = knows_session  # False: others may work in the session of calls that name none
         self.lists_session = lists_session  # calls name it although the door has one: hooks, or the model, know it
+        self.loads_later = False  # it said in its handshake that it is one of those
         self.since = since  # milliseconds: when it connected, where that is known
         self.greeted: set[str | None] = set()  # sessions that have had their first result
         self.record_shown: Callable[[], None] | None = None  # handoffs in the last result; the door calls it
@@ -184,7 +199,7 @@ class Surface:
         rows = (row for row in operations_of(profile) if not row.own_window)
         self._operations = {row.name: row for row in rows if allowed(row.name)}
         self._begin = {row.name: row for row in (find("begin_session"),) if allowed(row.name)}
-        self._tools: dict[tuple[str, bool, bool], Json] = {}  # answers to tools/list, each built once
+        self._tools: dict[tuple[str, bool, bool, bool], Json] = {}  # answers to tools/list, each built once
 
     def over(self, hold: Limpet, by: str) -> Surface:
         """The same server over another Limpet, for one caller. It shares what was built once."""
@@ -198,6 +213,12 @@ class Surface:
         surface._late_project = False
         client.remark = surface._remark = self._remark if hold is None else ""
         return surface
+
+    def end(self) -> None:
+        """The process of its one client ends. So does the session that it began with, unless one was named."""
+        ctx = self._hold.context(None, self._by)
+        if self._session is None and not self._hold.has_named_session and sessions.is_begun(ctx):
+            sessions.archive_session(ctx, ctx.session)
 
     def handler(self, method: str, params: Json, revision: str) -> Handler:
         """What answers a request, or RpcError. The door calls it, and passes its result through `finished`."""
@@ -230,6 +251,7 @@ class Surface:
                 raise RpcError(INVALID_PARAMS, f"initialize needs {name}, an object.")
         # A server that does not know the revision asked for offers its newest, and the client decides.
         client.revision = version if version in HANDSHAKE else HANDSHAKE[-1]
+        client.loads_later = _loads_later(params["clientInfo"])
         return {
             "protocolVersion": client.revision,
             "capabilities": _capabilities(client.revision),
@@ -271,12 +293,14 @@ class Surface:
     def _list_tools(self, params: Json, client: ClientState, revision: str) -> Json:
         _refuse_cursor(params)
         lists_session = client.lists_session or not self._knows_session(params, client)
-        key = (revision, self._is_structured(params, revision), lists_session)
+        meta = params.get("_meta")
+        later = client.loads_later or (isinstance(meta, dict) and _loads_later(meta.get(CLIENT_KEY)))
+        key = (revision, self._is_structured(params, revision), lists_session, later)
         if key not in self._tools:
             self._tools[key] = {"tools": [self._tool(row, *key) for row in self._offered(params, client).values()]}
         return self._tools[key]
 
-    def _tool(self, operation: Operation, revision: str, structured: bool, lists_session: bool) -> Json:
+    def _tool(self, operation: Operation, revision: str, structured: bool, lists_session: bool, later: bool) -> Json:
         small = self._profile in SMALL
         bounds: Bounds = getattr(self._hold, "bounds", DEFAULTS)  # prices are listed without a store
         tool: Json = {
@@ -290,6 +314,8 @@ class Surface:
         hints = operation.annotations()
         if hints and revision >= "2025-03-26":
             tool["annotations"] = hints
+        if later and operation.at_once:
+            tool["_meta"] = {_AT_ONCE_KEY: True}
         return tool
 
     def _offered(self, params: Json, client: ClientState) -> Mapping[str, Operation]:
@@ -545,6 +571,10 @@ def finished(method: str, reply: Json, revision: str) -> Json:
         result["ttlMs"], result["cacheScope"] = _CACHE[method]
     result["_meta"] = {SERVER_KEY: _server_info(MODERN[-1])}
     return result
+
+
+def _loads_later(client_info: object) -> bool:
+    return isinstance(client_info, dict) and client_info.get("name") in _LOADS_LATER
 
 
 def _capabilities(revision: str = MODERN[-1]) -> Json:
