@@ -222,6 +222,12 @@ class Surface:
         client.remark = surface._remark = self._remark if hold is None else ""
         return surface
 
+    def end(self) -> None:
+        """The process of its one client ends. So does the session that it began with, unless one was named."""
+        ctx = self._hold.context(None, self._by)
+        if self._session is None and not self._hold.has_named_session and sessions.is_begun(ctx):
+            sessions.archive_session(ctx, ctx.session)
+
     def handler(self, method: str, params: Json, revision: str) -> Handler:
         """What answers a request, or RpcError. The door calls it, and passes its result through `finished`."""
         meta = params.get("_meta")
