@@ -191,6 +191,12 @@ def terms(tokens: list[str]) -> list[str]:
     return stems
 
 
+@lru_cache(20_000)
+def term(word: str) -> str:
+    """The same for one word. Most words of a new text are known ones."""
+    return terms([word])[0]
+
+
 def german_stem(word: str) -> str:
     """A German word without its ending. The index holds English stems, which keep it."""
     stem: str = _german_stemmer().stemWord(word)

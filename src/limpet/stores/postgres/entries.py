@@ -87,7 +87,10 @@ TAG_COUNTS = (
     "SELECT tag, label, count FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = %s "
     "AND tag <> '' AND count > 0 ORDER BY tag"
 )
-EXPIRED = "FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND expires_at <= %s"
+# NOT NULL is implied, and tells the server how few expire: it would read the whole table otherwise.
+EXPIRED = (
+    "FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND expires_at <= %s AND expires_at IS NOT NULL"
+)
 ANY_EXPIRED = f"SELECT 1 {EXPIRED} LIMIT 1"
 EXPIRED_TAGS = f"SELECT tags {EXPIRED} AND NOT done AND tags <> '[]' AND (%s = '' OR session = %s)"
 NEW_PROJECT = "INSERT INTO projects VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHING RETURNING 1"
@@ -157,13 +160,13 @@ class PostgresEntries:
     def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
         listing = Listing((kind,), limit=limits.DUPLICATES_COMPARED, now=now)
         letters, numbers = words.longest_words(text, LONGEST)
-        found: dict[str, Entry] = {}
+        entries: dict[str, Entry] = {}
         # With its numbers a text is found among many of one pattern; without them, if just a number differs.
         for looked_for in (letters, letters + numbers):
-            if looked_for and (not found or len(found) == listing.limit):
+            if looked_for and (not entries or len(entries) == listing.limit):
                 query = Words(tuple((word,) for word in looked_for))
-                found |= {entry.key: entry for entry in self.matching(scope, listing, query)}
-        return tuple(found.values())
+                entries |= {entry.key: entry for entry in self.matching(scope, listing, query)}
+        return tuple(entries.values())
 
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
         return entry_candidates(self._replica, scope, kinds, query)

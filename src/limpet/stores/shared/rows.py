@@ -26,9 +26,9 @@ from limpet.model import (
 )
 from limpet.record import NamedTuple
 from limpet.store import Decide, Delete, EventQuery, Follow, Listing, entry_from, entry_record, to_json
-from limpet.stores.shared.checksums import fingerprint
+from limpet.stores.shared.checksums import checksum, fingerprint
 from limpet.stores.shared.sql import Row
-from limpet.text.words import fold
+from limpet.text.words import exact, fold, gist
 
 FIELDS = "kind, key, session, content, tags, done, pinned, origin, extra, version, created_at, updated_at, hash"
 E_FIELDS = ", ".join(f"e.{name}" for name in FIELDS.split(", "))
@@ -53,8 +53,11 @@ class Count(NamedTuple):
 def next_entry(kind: str, key: str, before: Entry | None, draft: Draft, stamp: Stamp, at: int, version: int) -> Entry:
     """The entry that a draft turns into. Every store computes it the same way.
 
-    Text from outside is never pinned, whatever the draft says.
+    Text from outside is never pinned, whatever the draft says. `at` is the time of the change; what is imported was
+    written before it.
     """
+    if draft.at:
+        at = max(1, min(draft.at, at))
     origin = _origin(before, draft, stamp.by.partition("/")[0])
     return Entry(
         kind,
@@ -67,7 +70,7 @@ def next_entry(kind: str, key: str, before: Entry | None, draft: Draft, stamp: S
         origin,
         draft.extra,
         version,
-        before.created_at if before else at,
+        min(before.created_at, at) if before else at,
         at,
     )
 
@@ -218,6 +221,20 @@ def searched_text(entry: Entry) -> str:
 def about_as_long(text: str) -> tuple[int, int]:
     """The lengths of texts, in characters, that are compared with one to see whether they say nearly the same."""
     return len(text) * 4 // 5, len(text) * 5 // 4 + 2
+
+
+@lru_cache(4)
+def marks_of(kind: str, text: str) -> tuple[tuple[int, int], ...]:
+    """Numbers for the longest words of a text, and for these with the whole text: beside each other in the table, so
+    that both cost one page."""
+    if not (longest := gist(text)):
+        return ()
+    near = _number(" ".join((kind, *longest)))
+    return ((near, 0), (near, _number(exact(text)) or 1))
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(checksum(text.encode())[:8], "big", signed=True)
 
 
 def indexed_text(entry: Entry | None) -> str:

@@ -14,7 +14,8 @@ from limpet.light import TYPE_CHECKING, Any, Self, TypeVar
 from limpet.model import DataFolder, Entry, Scope
 from limpet.store import Distribution, Finding, Incoming, Progress, Restored, Usage, no_progress
 from limpet.stores.shared.sql import usage
-from limpet.stores.sqlite.database import SCHEMA, Connection, Database, SqliteTransactions
+from limpet.stores.sqlite.connection import Connection
+from limpet.stores.sqlite.database import SCHEMA, Database, SqliteTransactions
 from limpet.stores.sqlite.entries import SqliteEntries
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class SqliteStore:
 
     @cached_property
     def vectors(self) -> vectors.SqlVectors:
-        return vectors.SqlVectors(self._transactions, "rowid")
+        # Texts wait for their vectors from the moment they join the word index.
+        return vectors.SqlVectors(self._transactions, "rowid", self.entries.settle)
 
     @property
     def place(self) -> str:
@@ -96,6 +98,7 @@ class SqliteStore:
 
     def scrub(self) -> bool:
         def work(con: Connection) -> None:
+            self.entries.catch_up(con)
             for index in ("terms", "output_terms"):
                 con.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")  # noqa: S608 - constant names
 
