@@ -47,8 +47,8 @@ from limpet.stores.postgres.write import (
     ONE,
     ROWS,
     TALLY,
-    Tallies,
     Writer,
+    count,
     insert,
 )
 from limpet.stores.shared import retries, rows
@@ -332,7 +332,7 @@ class PostgresEntries:
 
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
         def work(con: Con, _: object) -> tuple[tuple[Entry, ...], Proof]:
-            writer, tallies = Writer(con, scope, *self._lock(con, scope, stamp)), Tallies()
+            writer, tallies = Writer(con, scope, *self._lock(con, scope, stamp)), rows.Sums()
             current = _current_of(scope, (kind, drafts[0][0]), stamp)
             (read,), taken = ask(con, current, (TAKEN, (*scope, kind, [key for key, _ in drafts])))
             if not self._current(scope, read).session:
@@ -345,7 +345,7 @@ class PostgresEntries:
             for entry in added:
                 tallies.add(entry)
             with together(con):
-                tallies.write(con, scope)
+                count(con, scope, tallies.counts())
                 writer.finish()
             last = rows.to_row(scope, added[-1])
             return added, ((LOCK, scope), (f"{ONE_ENTRY} AND hash = %s", (*last[:4], last[-1])))
@@ -393,12 +393,12 @@ class PostgresEntries:
         """Add the entries and events of a dump to an empty project, inside a transaction."""
         if not _create_project(con, scope):
             raise errors.project_not_empty(scope.project)
-        writer, tallies = Writer(con, scope, 0, 0), Tallies()
-        count = 0
+        writer, tallies = Writer(con, scope, 0, 0), rows.Sums()
+        total = 0
         in_order = iter(sorted(entries, key=lambda entry: entry.created_at))
         while batch := list(islice(in_order, ROWS)):
             writer.put(batch)
-            count += len(batch)
+            total += len(batch)
             for entry in batch:
                 tallies.add(entry)
                 writer.clock = max(writer.clock, entry.updated_at)
@@ -408,10 +408,10 @@ class PostgresEntries:
             writer.seq = max(writer.seq, *(record["seq"] for record in some))
             writer.clock = max(writer.clock, *(record["at"] for record in some))
         with together(con):
-            tallies.write(con, scope)
+            count(con, scope, tallies.counts())
             writer.finish()
         loaded = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s AND seq = %s AND clock = %s"
-        return count, ((LOCK, scope), (loaded, (*scope, writer.seq, writer.clock)))
+        return total, ((LOCK, scope), (loaded, (*scope, writer.seq, writer.clock)))
 
     def check(self, con: Con) -> tuple[Finding, ...]:
         """Reads all entries and previous versions of all projects."""
