@@ -718,8 +718,7 @@ def _as_words(con: Connection, scope: Scope, query: Listing, sought: hits.Sought
     inside = "1" if sought.one_word and not within else f"{search.position(query.kinds)} > 0"
     before: Row = () if inside == "1" else (sought.text,)
     sql = f"SELECT iif({inside}, {hits.AS_ASKED}, {hits.EVERY_WORD}) AS fit, {search.SIZE}, -t.rowid FROM {source}"  # noqa: S608
-    fitting = f" AND fit = {hits.AS_ASKED}" if within else ""
-    sql += f"{fitting} ORDER BY t.rowid DESC LIMIT {limits.NOTES_COUNTED + 1}"
+    sql += f"{f' AND fit = {hits.AS_ASKED}' if within else ''} ORDER BY t.rowid DESC LIMIT {limits.NOTES_COUNTED + 1}"
     return cast("list[hits.Hit]", [*_of_layers(con, source, sql, (*before, *values))])
 
 
@@ -761,13 +760,11 @@ class _Read(dict[int, Entry | None]):
     """Entries by number, read when they are asked for."""
 
     def __init__(self, con: Connection, entry: Callable[[Row], Entry]) -> None:
-        super().__init__()
         self._con, self._of = con, entry
 
     def __missing__(self, doc: int) -> Entry | None:
         matches = self._con.rows(f"SELECT {FIELDS} FROM entries WHERE rowid = ?", (doc,))  # noqa: S608
-        self[doc] = self._of(matches[0]) if matches else None
-        return self[doc]
+        return self.setdefault(doc, self._of(matches[0]) if matches else None)
 
 
 def _by_done(query: Listing) -> str:
