@@ -64,6 +64,13 @@ def _growing(sizes: Sizes) -> None:
     growth.run(sizes)
 
 
+def _choices(sizes: Sizes) -> None:
+    """Which tools a small real model takes, with ours and with those of 0.1.0."""
+    from bench import choices  # late: it is measured where somebody gives a model
+
+    choices.run(sizes)
+
+
 def _replica(sizes: Sizes) -> None:
     """Processor time of the primary for each question, with a read replica and without."""
     from bench import replica  # late, as above
@@ -91,6 +98,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "load": _under_load,
     "growth": _growing,
     "replica": _replica,
+    "choices": _choices,
     "peers": operations.run,
 }
 

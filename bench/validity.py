@@ -105,19 +105,23 @@ def corrections(folder: str) -> None:
 
 def natural_corrections() -> None:
     """Corrections as people write them, each beside what it corrects, and pairs that are none."""
-    language, counts = "", dict[str, list[int]]()
-    for line in Path(__file__).with_name("natural_corrections.txt").read_text(encoding="utf-8").splitlines():
-        if line.startswith("["):
-            language = line.strip("[]")
-            counts[language] = [0, 0, 0, 0]
-        elif " => " in line and not line.startswith("#"):
-            older, newer = line.removeprefix("~ ").split(" => ")
-            at = 2 if line.startswith("~") else 0
-            counts[language][at] += memory_corrections.corrects(newer, older)
-            counts[language][at + 1] += 1
-    total = [sum(column) for column in zip(*counts.values(), strict=True)]
-    rows = [(name, f"{a} of {b}", f"{c} of {d}") for name, (a, b, c, d) in {**counts, "all": total}.items()]
-    table("Corrections as people write them", ("language", "recognised", "near pairs proposed"), rows)
+    for title, name in (
+        ("Corrections as people write them", "natural_corrections.txt"),
+        ("The same, a set that rules were not made on", "natural_corrections_unseen.txt"),
+    ):
+        language, counts = "", dict[str, list[int]]()
+        for line in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines():
+            if line.startswith("["):
+                language = line.strip("[]")
+                counts[language] = [0, 0, 0, 0]
+            elif " => " in line and not line.startswith("#"):
+                older, newer = line.removeprefix("~ ").split(" => ")
+                at = 2 if line.startswith("~") else 0
+                counts[language][at] += memory_corrections.corrects(newer, older)
+                counts[language][at + 1] += 1
+        total = [sum(column) for column in zip(*counts.values(), strict=True)]
+        rows = [(name, f"{a} of {b}", f"{c} of {d}") for name, (a, b, c, d) in {**counts, "all": total}.items()]
+        table(title, ("language", "recognised", "near pairs proposed"), rows)
 
 
 def published() -> None:

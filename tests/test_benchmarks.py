@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import choices
 from bench.figures import MORE, Figure, Found, alone, compare, plot, remark, taken
 from bench.measure import OUT, ROOT, table, verdict
 from bench.page import HEADS, MISSED, PEERS, kept, page, rows, write
 from bench.peers import roll
 from bench.peers.environment import installed
 from bench.peers.sides import InProcess, Peer
+from limpet.catalogue.table import profile
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 ORDER = ("start", "notes", "stdio")
@@ -248,3 +250,28 @@ def test_every_way_to_run_it_again_that_the_page_names_is_there() -> None:
     for name in named:
         assert f"$({name})" in target[0] or f"$(if $({name})" in target[0], name
     assert "benchmarks.md" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+# --- situations of a small model --------------------------------------------------------------------------------------
+
+
+def test_each_situation_has_a_right_tool_in_the_smallest_profile_that_coding_agents_get() -> None:
+    found = choices.situations()
+    names = {operation.name for operation in profile("coding")}
+    arguments = {param.name for operation in profile("coding") for param in operation.params}
+    assert len(found) == 100
+    assert {one.need for one in found} == choices.RIGHT.keys()
+    for one in found:
+        assert names.intersection(choices.RIGHT[one.need]), one
+        assert {name for name, *_ in one.arguments} <= arguments, one
+        assert "|" not in one.text
+    odd, even = ({one.need for one in found if one.number % 2 == half} for half in (1, 0))
+    assert odd == even, "what is judged has no need that wordings could not be tried on"
+
+
+def test_a_choice_is_right_by_its_tool_and_by_what_it_gives_it() -> None:
+    one = choices.situations()[28]
+    assert choices.Choice(one, "update_note", {"id": "N2", "done": True}).right
+    assert choices.Choice(one, "update_note", {"id": "n2"}).right_tool
+    assert not choices.Choice(one, "update_note", {"id": "n2"}).right
+    assert not choices.Choice(one, "delete_note", {"id": "n2", "done": True}).right_tool

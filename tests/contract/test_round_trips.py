@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from contract.kit import note, raw
 from limpet.api import Limpet
 from limpet.model import Scope
+from limpet.store import Listing, Words
 from limpet.wiring import choose_store
 
 pytestmark = pytest.mark.one_server
@@ -69,3 +72,20 @@ def trips(limpet: Limpet, folder: Path, call: Callable[[], object]) -> int:
         for con in connections:
             con.pgconn.untrace()
     return len(re.findall(r"\tF\t\d+\t(?:Sync|Query)\b", trace.read_text()))
+
+
+TABLE_READ = "SELECT coalesce(seq_tup_read, 0) FROM pg_stat_user_tables WHERE relname = 'entries'"
+
+
+def test_searches_after_an_import_use_the_index(postgres_url: str) -> None:
+    """The server knows what an import brought, and has sorted its words in: it reads no table for want of that."""
+    scope, at = Scope("team", "big"), 1_700_000_000_000
+    with Limpet(choose_store(postgres_url), scope) as limpet:
+        texts = (" ".join(re.findall("....", hashlib.sha256(b"%d" % number).hexdigest())) for number in range(3_000))
+        limpet.store.load(scope, (note(f"note_{at + n}", text, at + n) for n, text in enumerate(texts)), ())
+    before = raw(postgres_url, TABLE_READ)
+    with Limpet(choose_store(postgres_url), scope) as limpet:
+        for number in range(30):
+            limpet.store.entries.matching(scope, Listing(("note",)), Words(((f"{number:04x}",),)))
+            limpet.store.entries.tally(scope, "note", "", at)
+    assert raw(postgres_url, TABLE_READ) == before

@@ -19,7 +19,8 @@ import limpet
 from contract.kit import NOTES, put
 from limpet import errors, limits
 from limpet.model import NOTE, Scope
-from limpet.stores.sqlite.database import Connection, Database
+from limpet.stores.sqlite.connection import Connection
+from limpet.stores.sqlite.database import Database
 from limpet.stores.sqlite.store import SqliteStore
 
 STOPPED_WRITER = """

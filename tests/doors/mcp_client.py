@@ -78,13 +78,21 @@ class Lines:
         )
         self.revision = MODERN
         self.last_id = 0
+        self.ended = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_problem: object) -> None:
         self.process.kill()
-        self.process.communicate()
+        if not self.ended:
+            self.process.communicate()
+
+    def ends(self) -> int:
+        """Close the server's input, as clients do. Returns its exit code."""
+        self.process.communicate(timeout=30)
+        self.ended = True
+        return self.process.returncode
 
     def write(self, data: bytes) -> None:
         assert self.process.stdin is not None

@@ -18,7 +18,7 @@ import pytest
 from mcp import ClientSession
 
 import limpet
-from doors.mcp_client import REVISIONS, http_server, sdk_session, stdio_command
+from doors.mcp_client import REVISIONS, Lines, http_server, sdk_session, stdio_command
 
 ENVIRONMENT = {
     "Claude Code": "CLAUDE_CODE_SESSION_ID",
@@ -78,6 +78,31 @@ def test_by_the_meta_of_a_call(client: str, revision: str, tmp_path: Path) -> No
 
     anyio.run(main)
     assert pads(store) == {"theirs": "by meta"}
+
+
+@pytest.mark.parametrize("named", [None, "theirs"])
+def test_a_session_without_a_name_ends_with_the_process_of_its_client(named: str | None, tmp_path: Path) -> None:
+    store = str(tmp_path / "store.db")
+    command = [*stdio_command(store), *(["--session", named] if named else [])]
+    with Lines(command) as client:
+        client.open("2025-11-25")
+        client.call("write_notepad", content="the plan")
+        with limpet.open(store) as hold:
+            assert [one.state for one in hold.sessions()] == ["active"]
+        assert client.ends() == 0
+    with limpet.open(store) as hold:
+        (session,) = hold.sessions(include_archived=True)
+        assert session.state == ("active" if named else "archived")
+        assert hold.session(session.id).notepad.read() == "the plan"
+
+
+def test_a_client_that_wrote_nothing_leaves_nothing(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with Lines(stdio_command(str(store))) as client:
+        client.open("2025-11-25")
+        client.call("list_notes")
+        assert client.ends() == 0
+    assert not store.exists()
 
 
 SUBAGENT = "0199a3c1-77aa-7c52-9f0e-0c3a7f1d2b44.explore"

@@ -23,6 +23,12 @@ PAIRS = [
     ("সার্ভার 8080 পোর্ট ব্যবহার করে", "সংশোধন: সার্ভার 9090 পোর্ট ব্যবহার করে"),
     ("部署端口是8080", "更正 部署端口是9090"),
     ("データベースはMySQLです", "データベースはMySQLではなくPostgresです"),
+    ("The lexer lives in src/lex.c", "the lexer moved to core/lex.c"),
+    ("Backups are kept in Paris", "backups are no longer kept in Paris"),
+    ("Der Build braucht Java 17", "Der Build braucht seit gestern mindestens Java 21"),
+    ("Die Kurse beginnen im März", "Im März beginnen die Kurse nicht mehr, sondern im Mai"),
+    ("Die Sitzung ist mittwochs", "Die Sitzung wurde auf Freitag verschoben"),
+    ("客服电话周三开放", "客服电话周六开放 而不是周三"),
 ]
 OTHERS = [
     ("Production uses Postgres 14", "Correction: staging uses Postgres 16"),
@@ -33,6 +39,10 @@ OTHERS = [
     ("Do not use tabs in Python files", "Use tabs in Makefiles, not spaces"),
     ("We use Postgres 14", "We use Postgres 16"),
     ("", "Correction: we use Postgres 16"),
+    ("The API port is 8080", "Is the API port now 8081?"),
+    ("Backups are kept in Paris", "Paris is not the town where backups fail, Lyon is"),
+    ("The lexer lives in src/lex.c", "the parser moved to core/parse.c"),
+    ("客服电话周三开放", "发票改为周六寄出"),
 ]
 
 

@@ -263,3 +263,11 @@ def test_cutting_a_long_text_reads_only_its_beginning() -> None:
     assert left_out
     assert 490 <= tokens.count(kept) <= 500
     assert unicodedata.category(kept[-1]) != "Zs"
+
+
+@given(st.text())
+def test_a_token_has_at_least_one_byte(text: str) -> None:
+    size = len(text.encode("utf-8", "surrogatepass"))
+    assert tokens.count(text) <= size
+    for budget in (0, tokens.count(text) - 1, tokens.count(text), size):
+        assert tokens.fits(text, budget) == (tokens.count(text) <= budget)

@@ -173,6 +173,9 @@ class Loop:
             if self.roots is not None:
                 self.roots.settle()
             self._writes.finish()
+            self._idle = True
+            with suppress(errors.LimpetError):  # what it wrote is kept all the same, in a session under way
+                self._surface.end()
 
     def settle(self, hold: Limpet | None, problem: errors.LimpetError | None) -> None:
         self._problem = problem

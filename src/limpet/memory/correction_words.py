@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 HEADING = "heading"  # "correction:"
-CHANGE = "change"  # "now", "switched to"
+CHANGE = "change"  # "now"
+MOVE = "move"  # a change with the new value after it: "switched to"
 BEFORE = "before"  # a contrast before the old value: "not 14"
 AFTER = "after"  # … after it: "14 の代わりに"
 BESIDE = "beside"  # … on either side: "no longer"
 ADDITION = "addition"  # "also": no correction
 REASON = "reason"  # "because": what follows is not the fact
+
+# Signs of Chinese and Japanese that join words or stand for one that says little.
+IDLE = frozenset("的了吗嗎呢吧是我你您们們在和与與或为為请請のはがをにでとかも这這那个個")
 
 # Numbers in words: values, however short they are.
 NUMBERS = frozenset(
@@ -27,11 +31,11 @@ CUES: Mapping[str, Mapping[str, str]] = {
     "English": {
         HEADING: "correction, corrected, i was wrong, that was wrong, was wrong, is wrong, is outdated, "
         "out of date, erratum, scratch that, i mixed that up, my mistake, small fix, i misspoke",
-        CHANGE: "now, from now on, as of today, changed to, has changed to, switched to, moved to, "
-        "migrated to, upgraded to, updated to, replaced by, replaced with, renamed to, became, "
-        "is being replaced by, turned out to be, turns out, actually, in fact, these days, instead, moved, "
-        "rewritten in, "
+        CHANGE: "now, from now on, as of today, turned out to be, turns out, actually, in fact, these days, instead, "
         "since last week, since yesterday, since today",
+        MOVE: "changed to, has changed to, switched to, moved to, moved, switched, migrated to, migrated, upgraded to, "
+        "updated to, replaced by, replaced with, renamed to, became, is being replaced by, rewritten in, raised to, "
+        "lowered to, increased to, reduced to",
         BEFORE: "not, instead of, rather than, in place of, no longer, from, used to be, previously, "
         "formerly, replaces, replaced, and not, forget the, isn't, aren't",
         BESIDE: "no longer, any longer, any more, anymore, is gone, was dropped, deprecated",
@@ -42,10 +46,11 @@ CUES: Mapping[str, Mapping[str, str]] = {
         HEADING: "korrektur, berichtigung, richtigstellung, war falsch, ist falsch, stimmt nicht mehr, ist veraltet, "
         "ich hab mich vertan, ich habe mich vertan, ich habe mich geirrt, fehler von mir, mein fehler, "
         "moment, quatsch",
-        CHANGE: "jetzt, nun, ab jetzt, ab sofort, inzwischen, mittlerweile, neuerdings, umgestellt auf, "
-        "gewechselt zu, gewechselt auf, geändert auf, ersetzt durch, abgelöst durch, "
-        "umgezogen nach, umbenannt in, tatsächlich, seit heute, seit gestern, seit letzter woche, doch, nun doch, "
-        "stattdessen, künftig, ab heute, wurde auf",
+        CHANGE: "jetzt, nun, ab jetzt, ab sofort, inzwischen, mittlerweile, neuerdings, tatsächlich, eigentlich, "
+        "seit heute, seit gestern, seit letzter woche, doch, nun doch, stattdessen, künftig, ab heute",
+        MOVE: "umgestellt auf, gewechselt zu, gewechselt auf, geändert auf, geändert in, ersetzt durch, "
+        "abgelöst durch, umgezogen nach, umgezogen zu, umbenannt in, wurde auf, wurden auf, wurde zu, wurde nach, "
+        "verschoben auf, verlegt auf, verlegt in, erhöht auf, gesenkt auf",
         BEFORE: "nicht, nicht mehr, nicht länger, statt, anstatt, anstelle von, und nicht, früher, vorher, "
         "bisher, vergiss die, "
         "vergiss das, vergiss den",
@@ -56,10 +61,11 @@ CUES: Mapping[str, Mapping[str, str]] = {
     "Spanish": {
         HEADING: "corrección, corregido, era incorrecto, es incorrecto, estaba mal, fe de erratas, me equivoqué, "
         "perdón, error mío, fe de errores",
-        CHANGE: "ahora, desde ahora, a partir de ahora, a partir de hoy, actualmente, cambió a, "
-        "cambiado a, ha pasado a, pasó a, pasamos a, migramos a, migrado a, reemplazado por, "
-        "sustituido por, actualizado a, en realidad, resulta que, finalmente, al final, pasa al, pasa a, "
-        "se ha migrado a, ya estamos en, desde la semana pasada, desde ayer, desde hoy",
+        CHANGE: "ahora, desde ahora, a partir de ahora, a partir de hoy, actualmente, en realidad, resulta que, "
+        "finalmente, al final, ya estamos en, ya usamos, desde la semana pasada, desde ayer, desde hoy",
+        MOVE: "cambió a, cambiado a, ha pasado a, hemos pasado, pasó a, pasamos a, migramos a, migrado a, "
+        "reemplazado por, sustituido por, actualizado a, pasa al, pasa a, se ha migrado a, se movió a, "
+        "se cambió a, renombrado a",
         BEFORE: "no, ya no, en vez de, en vez del, en lugar de, en lugar del, y no, antes, anteriormente, "
         "olvida lo de las, olvida lo de, olvida",
         BESIDE: "ya no, dejó de, dejamos de",
@@ -69,21 +75,23 @@ CUES: Mapping[str, Mapping[str, str]] = {
     "French": {
         HEADING: "correction, rectification, rectificatif, c'était faux, était faux, est faux, "
         "je me suis trompé, je me suis trompée, erreur de ma part, mon erreur, oups",
-        CHANGE: "maintenant, désormais, dorénavant, à présent, à partir de maintenant, passé à, passe à, "
-        "passée à, est passé à, migré vers, remplacé par, remplacée par, changé pour, en fait, en réalité, "
-        "finalement, "
-        "passés à, passées à, réécrit en, depuis la semaine dernière, depuis hier, depuis aujourd'hui",
+        CHANGE: "maintenant, désormais, dorénavant, à présent, à partir de maintenant, en fait, en réalité, "
+        "finalement, depuis la semaine dernière, depuis hier, depuis aujourd'hui",
+        MOVE: "passé à, passe à, passée à, est passé à, est passée à, passé sur, passée sur, migré vers, "
+        "migrée vers, remplacé par, remplacée par, changé pour, passés à, passées à, réécrit en, réécrite en, "
+        "déplacé à, déplacée à, renommé en, renommée en, porté à, portée à",
         BEFORE: "pas, et non, au lieu de, au lieu du, au lieu des, plutôt que, à la place de, avant, "
         "auparavant, oubliez, oublie",
-        BESIDE: "ne plus, n'est plus, ne sont plus, plus utilisé, abandonné",
+        BESIDE: "ne plus, n'est plus, ne sont plus, plus utilisé, plus le, plus la, plus les, plus sur, plus dans, "
+        "abandonné",
         ADDITION: "aussi, également, en plus, de plus, en outre, autre",
         REASON: "parce que, car, depuis que, après, à cause de, afin de",
     },
     "Portuguese": {
         HEADING: "correção, corrigido, estava errado, está errado, errata",
-        CHANGE: "agora, a partir de agora, a partir de hoje, atualmente, mudou para, mudamos para, "
-        "passou para, passou a, passamos a, migramos para, substituído por, substituída por, "
-        "atualizado para, na verdade",
+        CHANGE: "agora, a partir de agora, a partir de hoje, atualmente, na verdade, desde ontem, desde hoje",
+        MOVE: "mudou para, mudamos para, passou para, passou a, passamos a, migramos para, substituído por, "
+        "substituída por, atualizado para, renomeado para",
         BEFORE: "não, já não, não mais, em vez de, em vez do, em vez da, ao invés de, no lugar de, e não, antes, "
         "anteriormente",
         BESIDE: "já não, não mais, deixou de",
@@ -93,11 +101,11 @@ CUES: Mapping[str, Mapping[str, str]] = {
     "Russian": {
         HEADING: "исправление, поправка, уточнение, было неверно, неверно, ошибка была, я ошибся, "
         "я ошиблась, моя ошибка, оговорился",
-        CHANGE: "теперь, сейчас, отныне, перешли на, переехали на, заменён на, "
-        "заменен на, изменён на, изменен на, обновлён до, обновлен до, стал, стала, стало, "
+        CHANGE: "теперь, сейчас, отныне, стал, стала, стало, "
         "на самом деле, оказалось, всё-таки, все-таки, уже на, с прошлой недели, со вчерашнего дня, "  # noqa: RUF001 - Russian
-        "с сегодняшнего дня, "  # noqa: RUF001 - Russian
-        "перенесли на, переписали на, перевели на",
+        "с сегодняшнего дня",  # noqa: RUF001 - Russian
+        MOVE: "перешли на, переехали на, переехал на, заменён на, заменен на, изменён на, изменен на, обновлён до, "
+        "обновлен до, перенесли на, переписали на, перевели на, переименован в, переименовали в",
         BEFORE: "не, а не, и не, вместо, раньше, прежде",  # noqa: RUF001 - Russian
         BESIDE: "больше не, уже не, отменён, отменен",
         ADDITION: "также, тоже, ещё, еще, кроме того, дополнительно",
@@ -105,8 +113,8 @@ CUES: Mapping[str, Mapping[str, str]] = {
     },
     "Indonesian": {
         HEADING: "koreksi, ralat, perbaikan, salah, keliru",
-        CHANGE: "sekarang, kini, mulai sekarang, mulai hari ini, pindah ke, beralih ke, berubah menjadi, "
-        "diubah menjadi, diganti dengan, diganti menjadi, diperbarui ke, ternyata",
+        CHANGE: "sekarang, kini, mulai sekarang, mulai hari ini, ternyata",
+        MOVE: "pindah ke, beralih ke, berubah menjadi, diubah menjadi, diganti dengan, diganti menjadi, diperbarui ke",
         BEFORE: "bukan, bukan lagi, tidak lagi, alih-alih, daripada, dan bukan, sebelumnya",
         BESIDE: "tidak lagi, bukan lagi, tak lagi",
         ADDITION: "juga, selain itu, tambahan, lain",
@@ -139,8 +147,8 @@ CUES: Mapping[str, Mapping[str, str]] = {
     },
     "Chinese": {
         HEADING: "更正, 纠正, 糾正, 勘误, 之前说错, 有误, 我说错了, 说错了, 我弄错了, 弄错了, 记错了",
-        CHANGE: "现在, 現在, 从现在起, 目前, 如今, 改为, 改為, 改成, 改用, 换成, 換成, 迁移到, 遷移到, "
-        "升级到, 升級到, 更新为, 更新為, 其实, 实际上, 改到, 改在, 改由, 最后, 从上周起, 从昨天起, 从今天起",
+        CHANGE: "现在, 現在, 从现在起, 目前, 如今, 其实, 实际上, 最后, 从上周起, 从昨天起, 从今天起",
+        MOVE: "改为, 改為, 改成, 改用, 换成, 換成, 迁移到, 遷移到, 升级到, 升級到, 更新为, 更新為, 改到, 改在, 改由",
         BEFORE: "而不是, 不是, 不再是, 不再, 代替, 取代, 从, 從, 原来是, 之前是, 已经不",
         BESIDE: "已弃用, 已停用, 作废",
         ADDITION: "也, 还有, 還有, 另外, 此外",

@@ -2,8 +2,9 @@
 
 Two texts are laid beside each other, word by word. A correction shares the subject and differs in one place, the value;
 two texts that differ in two places ("staging … 16", "production … 14") are about two things. The words of correction
-are those of twelve languages. They come in classes: a heading ("correction:"), a change ("now", "switched to"), and a
-contrast, with the old value beside it ("not 14", "14 की जगह"). A word of addition ("also") speaks against.
+are those of twelve languages. They come in classes: a heading ("correction:"), a change ("now"), a move ("switched
+to"), and a contrast, with the old value beside it ("not 14", "14 की जगह"). A word of addition ("also") speaks against,
+and a question corrects nothing.
 
 Nothing is hidden by this: the answer to a write names what it seems to correct, and the writer decides.
 """
@@ -14,13 +15,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
+from math import ceil
 
 from limpet import limits, prompts
 from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json
 from limpet.light import re
-from limpet.memory.correction_words import ADDITION, AFTER, BEFORE, BESIDE, CHANGE, CUES, HEADING, NUMBERS, REASON
+from limpet.memory.correction_words import (
+    ADDITION,
+    AFTER,
+    BEFORE,
+    BESIDE,
+    CHANGE,
+    CUES,
+    HEADING,
+    IDLE,
+    MOVE,
+    NUMBERS,
+    REASON,
+)
 from limpet.model import MEMORY, NOTE, Entry, EntryName, moment, trusted
 from limpet.record import NamedTuple
 from limpet.store import Listing, Words
@@ -33,12 +47,20 @@ SENTENCE_WORDS = 60  # of a sentence that is compared; longer ones are no plain 
 SENTENCES = 12  # of a text that are compared
 SUBJECT = 0.6  # of what is not the value that both must share
 SHARED = 0.35  # of the older text that both must share
-WEAK, STRONG = 0.3, 0.8  # weights: of a short word, and of words that make a value
+WEAK, STRONG = (
+    0.3,
+    0.8,
+)  # weights: of a short word, and of words that make a value; a sign that is a word has the latter
 LOST_MOST = 2  # words of the older value, where the newer names the rest in another order
+UNLIKE_MOST = 4  # long words of an older sentence without a counterpart, if little else is in it
+DENIED = 0.66  # of what the older text says that the newer must name to deny it
+FAMILY_CHARS, FAMILY = 5, 0.7  # letters, and their share of a word, with which two forms of one word begin
 NEW_MOST = 3  # words of a new value; more are a text of its own
 ASIDE = 0.9  # weight of words that a change may add without a heading or a contrast
 PLAIN = 0.75  # of two texts without words of correction that must be shared for the newer to go first
 _SENTENCE_END = re.compile("(?<=[.!?\u3002\uff01\uff1f\u0964])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+|;\\s+")
+_ASKS = ("?", "\uff1f", "\u061f")
+_PLAIN_END, _PLAIN_CUT = re.compile("([.!?])\\s+"), re.compile("\n+|;\\s+")
 _AGES = 1 << 50  # milliseconds, more than any time stamp
 _NO_CUES: frozenset[str] = frozenset()
 _TELLING = frozenset((CHANGE, BEFORE, AFTER, BESIDE))
@@ -63,6 +85,7 @@ class _Difference(NamedTuple):
     total: float  # weight of the older text
     lost: float  # weight of its values that the newer says differently
     slots: int  # places of such values
+    exchanged: int  # those where the newer has a value too
     changed: bool  # whether the newer has another value there
     first: bool  # whether the first of them begins the text: that is its subject rather than its value
     added: float  # weight of what the newer adds
@@ -81,7 +104,8 @@ def _cues() -> Mapping[str, tuple[tuple[tuple[str, ...], str], ...]]:
         for kind, cues in classes.items():
             for cue in cues.split(","):
                 tokens = tuple(_tokens(cue))
-                by_first.setdefault(tokens[0], []).append((tokens, kind))
+                kinds = (MOVE, CHANGE) if kind == MOVE else (kind,)
+                by_first.setdefault(tokens[0], []).extend((tokens, each) for each in kinds)
     return {first: tuple(sorted(cues, key=lambda cue: -len(cue[0]))) for first, cues in by_first.items()}
 
 
@@ -116,7 +140,7 @@ def _read(sentence: str) -> _Reading:
     while at < len(tokens):
         length, kinds = _cue_at(tokens, at) if tokens[at] in by_first else (0, _NO_CUES)
         if not length:
-            terms.append(_term(tokens[at]))
+            terms.append(analyse.term(tokens[at]))
             at += 1
             continue
         cues |= kinds
@@ -135,15 +159,10 @@ def _read(sentence: str) -> _Reading:
                 contrasts.update(range(len(terms), len(terms) + length))
             if REASON in kinds and terms:
                 reason_at = min(reason_at, len(terms))
-            terms += map(_term, tokens[at : at + length])
+            terms += map(analyse.term, tokens[at : at + length])
         at += length
     places = (frozenset(contrasted), frozenset(beside), frozenset(contrasts))
     return _Reading(tuple(terms), _weights(sentence), frozenset(cues), *places, reason_at)
-
-
-@lru_cache(20_000)
-def _term(word: str) -> str:
-    return str(analyse.terms([word])[0])
 
 
 def _weights(sentence: str) -> dict[str, float]:
@@ -165,9 +184,10 @@ def _weights(sentence: str) -> dict[str, float]:
             or last
             or (len(word) >= _LONG_WORD and not plain)
         )
+        weight = 1.0 if strong else STRONG if analyse.is_atom(word) and word not in IDLE else WEAK
         for folded in _tokens(word):
-            term = _term(folded)
-            weights[term] = max(weights.get(term, 0.0), 1.0 if strong else WEAK)
+            term = analyse.term(folded)
+            weights[term] = max(weights.get(term, 0.0), weight)
     return weights
 
 
@@ -183,14 +203,16 @@ def _plain_weights(words: Sequence[str]) -> dict[str, float]:
             or word in NUMBERS
             or (number > 0 and not word.islower())
         )
-        term = _term(word.lower())
+        term = analyse.term(word.lower())
         if strong or term not in weights:
             weights[term] = 1.0 if strong else WEAK
     return weights
 
 
 def _sentences(text: str) -> Iterator[str]:
-    for number, sentence in enumerate(part for part in _SENTENCE_END.split(text) if part and part.strip()):
+    # For ASCII the same, several times as quick: signs are looked for, not what is before each place.
+    parts = _PLAIN_CUT.split(_PLAIN_END.sub("\\1\n", text)) if text.isascii() else _SENTENCE_END.split(text)
+    for number, sentence in enumerate(part for part in parts if part and part.strip()):
         if number == SENTENCES:
             return
         yield sentence.strip()
@@ -215,7 +237,7 @@ class _Correction(NamedTuple):
 
 def _correction(text: str) -> _Correction | None:
     """None where nothing in the text says that it corrects another."""
-    sentences = list(_sentences(text))
+    sentences = [sentence for sentence in _sentences(text) if not sentence.endswith(_ASKS)]
     said = [_cues_of(sentence) for sentence in sentences]
     heading = any(HEADING in cues for cues in said)
     telling = tuple(
@@ -232,6 +254,8 @@ def _cues_of(sentence: str) -> set[str]:
     tokens = _tokens(sentence)[:SENTENCE_WORDS]
     by_first = _cues()
     cues: set[str] = set()
+    if by_first.keys().isdisjoint(tokens):
+        return cues
     past = 0
     for at, token in enumerate(tokens):
         if at >= past and token in by_first:
@@ -255,31 +279,92 @@ def _may_share(words: frozenset[str], terms: frozenset[str], shared_key: float) 
     """Whether a sentence with these words can have enough in common with one of a correction: most have not, and need
     not be read. Long words are what both must share; a short one may be a name, of which few are in a sentence."""
     shared = len(words & terms) + shared_key
-    return shared >= SHARED * len(words) or len(words) - shared <= LOST_MOST
+    return shared >= SHARED * len(words) or len(words) - shared <= UNLIKE_MOST
 
 
 def _long_words(sentence: str) -> frozenset[str]:
     words = [word for word in _tokens(sentence)[:SENTENCE_WORDS] if len(word) >= _LONG_WORD or word.isdigit()]
-    return frozenset(analyse.terms(words)).difference(_cues())
+    return frozenset(map(analyse.term, words)).difference(_cues())
 
 
 def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float) -> bool:
     contrast = _old_value(new, old)
     if not (heading or contrast or CHANGE in new.cues) or (ADDITION in new.cues and not contrast):
         return False
+    in_other_words = (
+        (contrast and _denied(new, old))
+        or (CHANGE in new.cues and (_said_differently(new, old) or _another_version(new, old)))
+        or (MOVE in new.cues and _moved(new, old))
+    )
+    if in_other_words:
+        return True
     sure = heading or bool(contrast)
     dropped = contrast | new.contrasts if contrast else frozenset()
     terms = tuple(term for at, term in enumerate(new.terms) if at not in dropped)
-    difference = _compare(terms if sure else terms[: new.reason_at], new.weights, old)
-    if CHANGE in new.cues and (_said_differently(new, old) or _another_version(new, old)):
-        return True
+    reason = SENTENCE_WORDS if sure or _is_in(new.terms[new.reason_at : new.reason_at + 1], old) else new.reason_at
+    difference = _compare(terms[:reason], new.weights, old)
     if not difference.changed or not _same_subject(difference, shared_key):
         return False
     if sure:
-        return difference.slots <= 1 or any(new.terms[at] in difference.removed for at in contrast)
+        return difference.exchanged <= 1 or any(new.terms[at] in difference.removed for at in contrast)
     plain = difference.slots <= 1 and difference.added <= ASIDE
     figures = any(term.isdigit() for term in difference.removed)
     return plain and not difference.first and (figures or not difference.shared_figures)
+
+
+def _is_in(terms: Sequence[str], old: _Reading) -> bool:
+    return any(term in old.weights for term in terms)
+
+
+def _denied(new: _Reading, old: _Reading) -> bool:
+    """Whether the newer names what the older says, in any order, and that it is not so: nearly all of it beside "no
+    longer", all of it and another value beside "not"."""
+    ahead = _strong_terms(old)
+    by_beginning: dict[str, list[str]] = {}
+    for word in new.terms:
+        by_beginning.setdefault(word[:FAMILY_CHARS], []).append(word)
+    named = [
+        term for term in ahead if any(_is_family(term, word) for word in by_beginning.get(term[:FAMILY_CHARS], ()))
+    ]
+    if len(named) < 2:  # a subject and its value
+        return False
+    if BESIDE in new.cues:
+        return len(named) >= DENIED * len(ahead)
+    gained = [term for term in _strong_terms(new) if term not in old.weights]
+    return len(named) == len(ahead) and 0 < len(gained) <= NEW_MOST
+
+
+def _is_family(term: str, word: str) -> bool:
+    if term == word:
+        return True
+    least = max(FAMILY_CHARS, ceil(FAMILY * max(len(term), len(word))))
+    return min(len(term), len(word)) >= least and term[:least] == word[:least]
+
+
+def _moved(new: _Reading, old: _Reading) -> bool:
+    """Whether the subject of the older has another value after a word that says that it moved: "the standup moved to
+    Thursday", "we moved the standup to Thursday"."""
+    at = new.terms.index(MARK)
+    before = [term for term in new.terms[:at] if _is_strong(new, term) and (_says_much(term) or term in old.weights)]
+    after = [term for term in new.terms[at + 1 :] if _is_strong(new, term)]
+    subject = before or after[:1]
+    gained = [term for term in (after if before else after[1:]) if term not in old.weights]
+    about = _strong_terms(old)[:1]
+    return (
+        _is_in(about, new)
+        and about[0] in subject
+        and all(_is_in([term], old) for term in subject)
+        and 0 < len(gained) <= NEW_MOST
+    )
+
+
+def _says_much(term: str) -> bool:
+    """Whether it is more than an auxiliary verb."""
+    return len(term) > _LONG_WORD or analyse.is_atom(term)
+
+
+def _strong_terms(reading: _Reading) -> list[str]:
+    return [term for term in reading.terms if term != MARK and _is_strong(reading, term)]
 
 
 def _said_differently(new: _Reading, old: _Reading) -> bool:
@@ -296,16 +381,26 @@ def _said_differently(new: _Reading, old: _Reading) -> bool:
 
 def _another_version(new: _Reading, old: _Reading) -> bool:
     """Whether both say a name and a figure after it, the name the same and the figure not, and the newer speaks of
-    nothing else: "we are on Postgres 16 now"."""
-    older = {name: figure for name, figure in pairwise(old.terms) if _is_figure(figure) and not _is_figure(name)}
+    nothing else, or says everything else that the older does: "we are on Postgres 16 now"."""
+    older = dict(_versions(old.terms))
     plain = [term for term in new.terms if term != MARK]
-    for name, figure in pairwise(plain):
-        if not _is_figure(figure) or older.get(name, figure) == figure or old.weights.get(name, 0.0) < STRONG:
+    for name, figures in _versions(plain):
+        if older.get(name, figures) == figures or old.weights.get(name, 0.0) < STRONG:
             continue
-        besides = [term for term in plain if term not in (name, figure) and term not in old.weights]
+        besides = [term for term in plain if term not in (name, *figures) and term not in old.weights]
         if len(name) >= _LONG_WORD and all(len(term) <= _LONG_WORD for term in besides):
             return True
+        rest = [term for term in _strong_terms(old) if term not in older[name]]
+        if len(rest) > 1 and all(term in new.weights for term in rest) and len(besides) <= NEW_MOST:
+            return True
     return False
+
+
+def _versions(terms: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each name before figures, with them."""
+    for at, (name, after) in enumerate(pairwise(terms)):
+        if _is_figure(after) and not _is_figure(name):
+            yield name, tuple(takewhile(_is_figure, terms[at + 1 :]))
 
 
 def _is_figure(term: str) -> bool:
@@ -329,7 +424,7 @@ def _old_value(new: _Reading, old: _Reading) -> frozenset[int]:
 
 def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) -> _Difference:
     shared = lost = added = 0.0
-    slots = 0
+    slots = exchanged = 0
     changed = first = shared_figures = False
     removed: set[str] = set()
     for what, a, b, c, d in SequenceMatcher(None, old.terms, newer, autojunk=False).get_opcodes():
@@ -346,6 +441,7 @@ def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) 
             added += gained
         else:
             slots += 1
+            exchanged += gained >= STRONG
             lost += weighs
             removed.update(before)
             first = first or a == 0
@@ -354,7 +450,16 @@ def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) 
     # A value that the older lost counts as changed where the newer has one in another place.
     changed = changed or (slots > 0 and added >= STRONG)
     return _Difference(
-        shared, _sum(old.terms, old.weights), lost, slots, changed, first, added, frozenset(removed), shared_figures
+        shared,
+        _sum(old.terms, old.weights),
+        lost,
+        slots,
+        exchanged,
+        changed,
+        first,
+        added,
+        frozenset(removed),
+        shared_figures,
     )
 
 
@@ -439,7 +544,7 @@ def _shared_key(own: str | None, entry: Entry) -> float:
     if own is None or entry.kind != MEMORY:
         return 0.0
     weights = _weights(entry.key)
-    return _sum([term for term in {_term(token) for token in _tokens(own)} if term in weights], weights)
+    return _sum([term for term in {analyse.term(token) for token in _tokens(own)} if term in weights], weights)
 
 
 def proposal_json(corrected: EntryName | None, replaced: EntryName | None) -> Json:
@@ -493,8 +598,8 @@ def weighty_since(origin: str, at: int) -> int:
 
 def in_order(texts: Sequence[tuple[str, int]], query: str = "") -> list[int]:
     """The order of texts with their times, by index: as they are, but the newer of two about the same goes first."""
-    in_question = frozenset(map(_term, _tokens(query)))
-    bags = [frozenset(map(_term, _tokens(text[: limits.NOTE_MAX_CHARS]))) for text, _ in texts]
+    in_question = frozenset(map(analyse.term, _tokens(query)))
+    bags = [frozenset(map(analyse.term, _tokens(text[: limits.NOTE_MAX_CHARS]))) for text, _ in texts]
     order = list(range(len(texts)))
     for place in range(1, len(order)):
         newer = order[place]

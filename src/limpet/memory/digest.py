@@ -57,6 +57,12 @@ def activity_log(ctx: Context, day: str) -> Memory:
 
 def digest(ctx: Context, budget: int | None = None) -> Digest:
     """Memory for the start of a session: pinned first, then newest, within a budget; what did not fit is named."""
+    text, left_out = text_and_rest(ctx, budget)
+    return Digest(text, tokens.count(text), left_out)
+
+
+def text_and_rest(ctx: Context, budget: int | None = None) -> tuple[str, tuple[str, ...]]:
+    """The digest's text, whose tokens are not counted where it is short enough, and the names of what did not fit."""
     most = ctx.bounds.digest_budget_tokens if budget is None else budget
     lower = _below(ctx, most // BELOW_SHARE)
     most -= lower.tokens
@@ -65,11 +71,11 @@ def digest(ctx: Context, budget: int | None = None) -> Digest:
     parts, left_out = [HEADING, *chosen.parts], list(chosen.left_out)
     unread = page.total - len(page.entries)
     text = _assembled(parts, left_out, unread)
-    while tokens.count(text) > most and len(parts) > 1:  # the line that names the rest needs room too
+    while len(parts) > 1 and not tokens.fits(text, most):  # the line that names the rest needs room too
         left_out.insert(0, parts.pop().partition("\n")[0].removeprefix("### "))
         text = _assembled(parts, left_out, unread)
     joined = "\n\n".join(part for part in (text, lower.text) if part)
-    return Digest(joined, tokens.count(joined), (*left_out, *lower.left_out))
+    return joined, (*left_out, *lower.left_out)
 
 
 class _Below(NamedTuple):
@@ -106,8 +112,13 @@ class _Chosen(NamedTuple):
 def _chosen(ctx: Context, entries: Sequence[Entry], most: int, shadows: frozenset[str] = frozenset()) -> _Chosen:
     """The entries that fit, pinned first, then newest."""
     parts, keys, left_out = [], [], []
+    ranked = sorted(entries, key=lambda entry: not entry.pinned)
+    if sum(len(entry.content) + len(HEADING) for entry in ranked) < most:  # so few that they may fit uncounted
+        all_parts = [_part(ctx, entry) + (SHADOWS if entry.key in shadows else "") for entry in ranked]
+        if len("\n\n".join([HEADING, *all_parts]).encode("utf-8", "surrogatepass")) <= most:
+            return _Chosen(tuple(all_parts), tuple(entry.key for entry in ranked), ())
     used = tokens.count(HEADING)
-    for entry in sorted(entries, key=lambda entry: not entry.pinned):
+    for entry in ranked:
         # Every word is a token at least: most of what does not fit need not be counted.
         least = min(len(entry.content[:LEAST_CHARS].split()), limits.DIGEST_ENTRY_TOKENS)
         if used + least > most:
@@ -163,7 +174,7 @@ def _assembled(parts: list[str], left_out: list[str], unread: int) -> str:
     if not left_out:
         return "\n\n".join(parts)
     names = list(left_out)
-    while len(names) > 1 and tokens.count(", ".join(names)) > NAMED_TOKENS:
+    while len(names) > 1 and not tokens.fits(", ".join(names), NAMED_TOKENS):
         names.pop()  # no name is cut; the count says how many there are
     more = f", {unread:,} older ones" if unread else ""
     dots = " …" if len(names) < len(left_out) else ""

@@ -31,7 +31,15 @@ from limpet.protocol.jsonrpc import (
     RpcError,
     dumps,
 )
-from limpet.protocol.revisions import CLIENT_KEY, HANDSHAKE, MODERN, SERVER_KEY, VERSION_KEY, named_revision
+from limpet.protocol.revisions import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    HANDSHAKE,
+    MODERN,
+    SERVER_KEY,
+    VERSION_KEY,
+    named_revision,
+)
 from limpet.redaction import Masking
 
 if TYPE_CHECKING:
@@ -214,6 +222,12 @@ class Surface:
         client.remark = surface._remark = self._remark if hold is None else ""
         return surface
 
+    def end(self) -> None:
+        """The process of its one client ends. So does the session that it began with, unless one was named."""
+        ctx = self._hold.context(None, self._by)
+        if self._session is None and not self._hold.has_named_session and sessions.is_begun(ctx):
+            sessions.archive_session(ctx, ctx.session)
+
     def handler(self, method: str, params: Json, revision: str) -> Handler:
         """What answers a request, or RpcError. The door calls it, and passes its result through `finished`."""
         meta = params.get("_meta")
@@ -261,7 +275,9 @@ class Surface:
         }
 
     def _instructions(self, params: Json, client: ClientState) -> str:
-        capabilities = params.get("capabilities")
+        meta = params.get("_meta")
+        said = meta.get(CAPABILITIES_KEY) if isinstance(meta, dict) else None  # in 2026-07-28
+        capabilities = params.get("capabilities", said)
         guide = guidance(self._operations)
         if self._late_project and isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict):
             return guide

@@ -7,13 +7,13 @@ tag says of what kind they are. A word that the project does not know may be one
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from limpet import limits
 from limpet.catalogue.operation import Context
+from limpet.light import re
 from limpet.model import MEMORY, NOTE, Entry, trusted
 from limpet.recall.question import STOP
 from limpet.store import Listing

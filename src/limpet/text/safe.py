@@ -26,6 +26,7 @@ _ACTS_OR_HIDES = (
 _JOINED = "[\u0600-\u08ff\u0900-\u0dff\ufe0f\u2600-\u27bf\U0001f300-\U0001faff]"
 _JOINER = "[\u200c\u200d]"
 _LONE_JOINER = f"(?<!{_JOINED}){_JOINER}|{_JOINER}(?!{_JOINED})|{_JOINER}(?={_JOINER})"
+_PRINTABLE_BUT_HIDDEN = frozenset("\u034f\u3164\uffa0")  # letters and marks to Unicode, with nothing to see
 _UNSTORABLE = "[\x00\ud800-\udfff]"
 _UNPRINTABLE = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 
@@ -40,7 +41,7 @@ def visible(text: str, *, keep_newlines: bool = True) -> str:
 
     `keep_newlines=False` is for a place of one line: line breaks and tabs become \n and \t.
     """
-    if _hidden().search(text):
+    if not _is_plain(text) and _hidden().search(text):
         text = _hidden().sub(_escape, text)
     if keep_newlines:
         return text
@@ -68,6 +69,12 @@ def storable(text: str) -> str:
 def printable(text: str) -> str:
     """The text with U+FFFD for every character that could disturb a terminal or a protocol."""
     return re.sub(_UNPRINTABLE, "\ufffd", text)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether nothing in the text can act or hide: by far the most, and it needs no pattern to be compiled."""
+    shown = text.replace("\n", "").replace("\t", "")
+    return shown.isprintable() and (shown.isascii() or _PRINTABLE_BUT_HIDDEN.isdisjoint(shown))
 
 
 @lru_cache

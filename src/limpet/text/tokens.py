@@ -14,9 +14,9 @@ invented words from 6 % too low (random letters) to 1 % too high.
 from __future__ import annotations
 
 import unicodedata
-from bisect import bisect_right
+from collections.abc import Callable
 from functools import lru_cache
-from zlib import crc32
+from importlib import import_module
 
 from limpet.light import re
 
@@ -124,6 +124,15 @@ def count(text: str) -> int:
     return -(-_cost(text) // _UNIT)
 
 
+def fits(text: str, budget: int) -> bool:
+    """Whether the text has at most so many tokens. As a token has at least one byte, a short text is not counted."""
+    return _surely_fits(text, budget) or count(text) <= budget
+
+
+def _surely_fits(text: str, budget: int) -> bool:
+    return len(text) <= budget and (text.isascii() or len(text.encode("utf-8", "surrogatepass")) <= budget)
+
+
 def cut(text: str, budget: int) -> tuple[str, bool]:
     """The longest beginning of at most `budget` tokens, ending with a line or a word, and whether anything is missing.
 
@@ -131,7 +140,7 @@ def cut(text: str, budget: int) -> tuple[str, bool]:
     that is made of several code points. Chinese and Japanese, which put no spaces, are cut between characters.
     """
     # Counting is several times faster than walking, and what is short enough usually fits.
-    if len(text) <= budget * _USUAL_CHARS and _cost(text) <= budget * _UNIT:
+    if _surely_fits(text, budget) or (len(text) <= budget * _USUAL_CHARS and _cost(text) <= budget * _UNIT):
         return text, False
     rough, head, left = _walk(text, budget * _UNIT)
     if rough == len(text):
@@ -179,6 +188,8 @@ def _piece_cost(piece: str) -> int:
 
 def _foreign_cost(word: str, first: str) -> int:
     """What a word costs that is not Latin, by its script."""
+    from bisect import bisect_right
+
     _, covered, each = _SCRIPTS[bisect_right(_SCRIPT_STARTS, first) - 1]
     if "\u0400" <= first < "\u0530" and _UKRAINIAN.search(word):
         covered, each = _UKRAINIAN_COST
@@ -194,19 +205,20 @@ def _foreign_cost(word: str, first: str) -> int:
 
 def filter_places(token: bytes) -> tuple[int, int]:
     """The two bits of a token in the filter."""
-    hashed = crc32(token)
+    hashed = import_module("zlib").crc32(token)
     return hashed & _FILTER_MASK, hashed >> 11
 
 
 @lru_cache
-def _vocabulary() -> bytes:
+def _vocabulary() -> tuple[bytes, Callable[[bytes], int]]:
+    """The filter, and the function that hashes a token for it."""
     with open(__file__.rpartition("tokens.py")[0] + VOCABULARY, "rb") as file:
-        return file.read()
+        return file.read(), import_module("zlib").crc32
 
 
 def _latin_tokens(word: bytes) -> int:
     """How many tokens a word is, if each is the longest possible."""
-    bits, size = _vocabulary(), len(word)
+    (bits, crc32), size = _vocabulary(), len(word)
     count = start = 0
     while start < size:
         end = min(size, start + _LONGEST_TOKEN)
@@ -255,6 +267,8 @@ def _walk(text: str, budget: int) -> tuple[int, int, int]:
             break
         ends.append(piece.end())
         costs.append(total)
+    from bisect import bisect_right
+
     safe = max(0, bisect_right(ends, ends[-1] - (_LONGEST_WORD + _LONGEST_PIECE)) - 1)
     return ends[-1], ends[safe], budget - costs[safe]
 

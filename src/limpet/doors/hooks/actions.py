@@ -104,7 +104,7 @@ def restore(hook: Hook) -> Outcome:
         section("\n".join(tasks), 400, "`limpet task list` prints all of it"),
         section(checkpoint, 1_000, "recall and the transcript have the rest"),
         section(_journal(ctx), 500, "`limpet journal recover --level 3` prints all of it"),
-        section(digest.digest(ctx).text, 700, "search_memory reads the rest"),
+        section(digest.text_and_rest(ctx)[0], 700, "search_memory reads the rest"),
         section(_session_name(event, ctx), 300, ""),
     )
     text = fitting.fitted(sections, limits.HOOK_CONTEXT_CHARS, fitting.measure_of(event.client))

@@ -93,7 +93,7 @@ def _within(text: str, most: int, measure: Measure) -> str:
 
 def _inert(text: str) -> str:
     """The text without any tag that could end the one around it."""
-    return _TAGS.sub("&lt;", text.strip())
+    return _TAGS.sub("&lt;", text.strip()) if "<" in text else text.strip()
 
 
 def _utf8_size(text: str) -> int:

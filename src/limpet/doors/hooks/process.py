@@ -1,17 +1,17 @@
 """The process around a hook: whatever happens, the agent gets a valid answer in time and exit code 0.
 
-Everything runs in threads that are waited for until the time limit, because standard input, a file system or a store
-may block for longer than an agent should wait. Failures go to a log in the user's data folder, not to the agent. The
-process exits without cleaning up: everything acknowledged is on disk, and
-tearing down an interpreter takes longer than many hooks do.
+A thread watches the time and ends the process at its limit, because standard input, a file system or a store may block
+for longer than an agent should wait. Failures go to a log in the user's data folder, not to the agent. The process
+exits without cleaning up: everything acknowledged is on disk, and tearing down an interpreter takes longer than many
+hooks do.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from importlib import import_module
 
@@ -38,29 +38,71 @@ class HookRun:
         self.problem = ""  # why there is no answer
         self.late = False
         self.received: HookEvent | None = None
+        self.answering = allocate_lock()  # held by who gives the answer
 
     def _limit(self, rules: settings.HookRules) -> float:
         return min(rules.seconds, limits.HOOK_END_SECONDS) if self.event == "session-end" else rules.seconds
 
-    def within(self, work: Callable[[], Any], part: float = 1.0) -> Any:
-        """The result of the work, or None if it fails or is not done when this part of the time limit is over."""
+    def within(self, work: Callable[[], Any]) -> Any:
+        """The result of the work in another thread, or None if it fails or is not done at the time limit."""
         results: list[Any] = []
-        done = threading.Event()
+        done = allocate_lock()
+        done.acquire()
 
         def run() -> None:
             try:
                 results.append(work())
             except BaseException as problem:
-                self.problem = str(problem) or type(problem).__name__
-                log(f"{self.client} {self.event}: {type(problem).__name__}: {problem}")
-            done.set()
+                self.failed(problem)
+            done.release()
 
-        threading.Thread(target=run, daemon=True).start()
-        while not done.wait(POLL_SECONDS):
-            if time.monotonic() - self.began > self.seconds * part:
-                self.late = True
-                return None
+        start_new_thread(run, ())
+        done.acquire(timeout=max(self.seconds - (time.monotonic() - self.began), POLL_SECONDS))
         return results[0] if results else None
+
+    def failed(self, problem: BaseException) -> None:
+        self.problem = str(problem) or type(problem).__name__
+        log(f"{self.client} {self.event}: {type(problem).__name__}: {problem}")
+
+    def watch(self) -> NoReturn:
+        """Answer in place of the work when it takes too long, and end the process at the time limit."""
+        self._wait_for(1 - TELLING)
+        if self.answering.acquire(blocking=False):
+            self.late = True
+            reply = self.within(self.trouble) or {}
+            if not self._is_silent(reply):
+                self.within(lambda: _written(reply))
+            os._exit(0)
+        self._wait_for(1.0)
+        os._exit(0)
+
+    def _wait_for(self, part: float) -> None:
+        """Wait until this part of the time limit is over. The settings, once read, may name another limit."""
+        while time.monotonic() - self.began <= self.seconds * part:
+            time.sleep(POLL_SECONDS)
+
+    def run(self) -> None:
+        """Do the work and answer, unless the answer was given because the work took too long."""
+        reply: dict[str, Any] = {}
+        outcome = None
+        try:
+            try:
+                reply, outcome = self.answer()
+            except BaseException as problem:
+                self.failed(problem)
+                reply = self.trouble()
+        except BaseException as problem:
+            self.failed(problem)
+        if not self.answering.acquire(blocking=False):
+            time.sleep(self.seconds)  # the process ends meanwhile
+        if (self._is_silent(reply) or _written(reply)) and outcome is not None and outcome.after is not None:
+            try:
+                outcome.after()
+            except BaseException as problem:
+                self.failed(problem)
+
+    def _is_silent(self, reply: dict[str, Any]) -> bool:
+        return not reply and self.event == "before-compact" and self.client in clients.SILENT_BEFORE_COMPACT
 
     def answer(self) -> tuple[dict[str, Any], Outcome]:
         """Read the event and act on it."""
@@ -106,11 +148,8 @@ class HookRun:
 
 def main(client: str | None, event: str) -> NoReturn:
     job = HookRun(client, event)
-    reply, outcome = job.within(job.answer, 1 - TELLING) or (job.within(job.trouble) or {}, None)
-    silent = not reply and event == "before-compact" and job.client in clients.SILENT_BEFORE_COMPACT
-    is_written = silent or job.within(lambda: _written(reply))
-    if is_written and outcome is not None and outcome.after is not None:
-        job.within(outcome.after)
+    start_new_thread(job.watch, ())
+    job.run()
     os._exit(0)
 
 

@@ -72,6 +72,7 @@ CONNECT_SECONDS = 10  # long enough for a server that restarts
 STATEMENT_SECONDS = 60  # statements take milliseconds; a minute means that the server is in trouble
 IDLE_SECONDS = 60  # an idle transaction belongs to a stopped process, and holds the write lock
 EXPORT_IDLE_SECONDS = 3_600  # an export waits for its reader, and holds no lock that others need
+PENDING_KB = 64  # of words that an index has yet to sort in: every search reads them, and with many it reads the table
 SCHEMA_SECONDS = 1.0  # between two looks at the schema's version by reads; a transaction looks at it anyway
 TRIES = 6  # after so many lost connections in a row something else is wrong; conflicts are bounded by time
 PAUSE_SECONDS = 0.02  # before the second attempt; doubled each time, with jitter
@@ -445,6 +446,7 @@ def read_address(
     defaults = {
         "synchronous_commit": "on",
         "citus.propagate_set_commands": "local",  # a transaction's tenant, where Citus is; elsewhere it means nothing
+        "gin_pending_list_limit": f"{PENDING_KB}kB",
         "lock_timeout": f"{lock * 1_000:.0f}",
         "statement_timeout": f"{statement * 1_000}",
         "idle_in_transaction_session_timeout": f"{IDLE_SECONDS * 1_000}",

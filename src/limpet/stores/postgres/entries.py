@@ -47,8 +47,8 @@ from limpet.stores.postgres.write import (
     ONE,
     ROWS,
     TALLY,
-    Tallies,
     Writer,
+    count,
     insert,
 )
 from limpet.stores.shared import retries, rows
@@ -87,7 +87,10 @@ TAG_COUNTS = (
     "SELECT tag, label, count FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = %s "
     "AND tag <> '' AND count > 0 ORDER BY tag"
 )
-EXPIRED = "FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND expires_at <= %s"
+# NOT NULL is implied, and tells the server how few expire: it would read the whole table otherwise.
+EXPIRED = (
+    "FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND expires_at <= %s AND expires_at IS NOT NULL"
+)
 ANY_EXPIRED = f"SELECT 1 {EXPIRED} LIMIT 1"
 EXPIRED_TAGS = f"SELECT tags {EXPIRED} AND NOT done AND tags <> '[]' AND (%s = '' OR session = %s)"
 NEW_PROJECT = "INSERT INTO projects VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHING RETURNING 1"
@@ -157,13 +160,13 @@ class PostgresEntries:
     def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
         listing = Listing((kind,), limit=limits.DUPLICATES_COMPARED, now=now)
         letters, numbers = words.longest_words(text, LONGEST)
-        found: dict[str, Entry] = {}
+        entries: dict[str, Entry] = {}
         # With its numbers a text is found among many of one pattern; without them, if just a number differs.
         for looked_for in (letters, letters + numbers):
-            if looked_for and (not found or len(found) == listing.limit):
+            if looked_for and (not entries or len(entries) == listing.limit):
                 query = Words(tuple((word,) for word in looked_for))
-                found |= {entry.key: entry for entry in self.matching(scope, listing, query)}
-        return tuple(found.values())
+                entries |= {entry.key: entry for entry in self.matching(scope, listing, query)}
+        return tuple(entries.values())
 
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
         return entry_candidates(self._replica, scope, kinds, query)
@@ -329,7 +332,7 @@ class PostgresEntries:
 
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
         def work(con: Con, _: object) -> tuple[tuple[Entry, ...], Proof]:
-            writer, tallies = Writer(con, scope, *self._lock(con, scope, stamp)), Tallies()
+            writer, tallies = Writer(con, scope, *self._lock(con, scope, stamp)), rows.Sums()
             current = _current_of(scope, (kind, drafts[0][0]), stamp)
             (read,), taken = ask(con, current, (TAKEN, (*scope, kind, [key for key, _ in drafts])))
             if not self._current(scope, read).session:
@@ -342,7 +345,7 @@ class PostgresEntries:
             for entry in added:
                 tallies.add(entry)
             with together(con):
-                tallies.write(con, scope)
+                count(con, scope, tallies.counts())
                 writer.finish()
             last = rows.to_row(scope, added[-1])
             return added, ((LOCK, scope), (f"{ONE_ENTRY} AND hash = %s", (*last[:4], last[-1])))
@@ -390,12 +393,12 @@ class PostgresEntries:
         """Add the entries and events of a dump to an empty project, inside a transaction."""
         if not _create_project(con, scope):
             raise errors.project_not_empty(scope.project)
-        writer, tallies = Writer(con, scope, 0, 0), Tallies()
-        count = 0
+        writer, tallies = Writer(con, scope, 0, 0), rows.Sums()
+        total = 0
         in_order = iter(sorted(entries, key=lambda entry: entry.created_at))
         while batch := list(islice(in_order, ROWS)):
             writer.put(batch)
-            count += len(batch)
+            total += len(batch)
             for entry in batch:
                 tallies.add(entry)
                 writer.clock = max(writer.clock, entry.updated_at)
@@ -405,10 +408,10 @@ class PostgresEntries:
             writer.seq = max(writer.seq, *(record["seq"] for record in some))
             writer.clock = max(writer.clock, *(record["at"] for record in some))
         with together(con):
-            tallies.write(con, scope)
+            count(con, scope, tallies.counts())
             writer.finish()
         loaded = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s AND seq = %s AND clock = %s"
-        return count, ((LOCK, scope), (loaded, (*scope, writer.seq, writer.clock)))
+        return total, ((LOCK, scope), (loaded, (*scope, writer.seq, writer.clock)))
 
     def check(self, con: Con) -> tuple[Finding, ...]:
         """Reads all entries and previous versions of all projects."""

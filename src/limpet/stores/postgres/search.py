@@ -31,8 +31,8 @@ TALLIES = (
     "WHERE tenant = %s AND project = %s AND kind = ANY(%s) AND session = %s AND tag = %s"
 )
 EXPIRED_OPEN = (
-    "SELECT tags FROM entries WHERE tenant = %s AND project = %s AND kind = ANY(%s) AND expires_at <= %s AND NOT done "
-    "AND (%s = '' OR session = %s)"
+    "SELECT tags FROM entries WHERE tenant = %s AND project = %s AND kind = ANY(%s) AND expires_at <= %s "
+    "AND expires_at IS NOT NULL AND NOT done AND (%s = '' OR session = %s)"
 )
 KEY, UPDATED_AT = (rows.FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 LATEST = "e.updated_at DESC, e.key DESC"

@@ -61,7 +61,17 @@ TABLES = (
 )
 # Rebuilt from the others: the index of words and tags, sketches, pieces of outputs, and vectors.
 DERIVED = (
-    *("entry_tags", "terms", "terms_at", "pieces", "sketches", "output_pieces", "output_terms", "output_terms_at"),
+    *(
+        "entry_tags",
+        "terms",
+        "terms_at",
+        "indexed",
+        "pieces",
+        "sketches",
+        "output_pieces",
+        "output_terms",
+        "output_terms_at",
+    ),
     *("vectors", "vectors_waiting", "vector_models"),
 )
 

@@ -7,7 +7,7 @@ changed in the meantime is still in `vectors_waiting` afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from limpet.light import Any
@@ -38,15 +38,19 @@ NO_LONGER = f"DELETE FROM vectors_waiting WHERE {IN_PROJECT} AND doc"  # noqa: S
 
 
 class SqlVectors:
-    def __init__(self, transactions: Transactions[S], doc_column: str) -> None:
-        """`doc_column` of `entries` is the number of a text."""
+    def __init__(
+        self, transactions: Transactions[S], doc_column: str, settle: Callable[[], object] = lambda: None
+    ) -> None:
+        """`doc_column` of `entries` is the number of a text. `settle` queues new texts where that is late."""
         self._transactions: Transactions[Any] = transactions
         self._place = transactions.place
         self._doc = doc_column
+        self._settle = settle
         same = f"e.tenant = w.tenant AND e.project = w.project AND e.{doc_column} = w.doc"
         self._waiting = f"FROM vectors_waiting w JOIN entries e ON {same}"
 
     def missing(self, scope: Scope, model: str, most: int) -> tuple[Unembedded, ...]:
+        self._settle()
         # At least one row, which names the model of the stored vectors.
         sql = (
             f"SELECT m.model, w.* FROM (SELECT max(model) AS model FROM vector_models WHERE {IN_PROJECT}) m LEFT JOIN "  # noqa: S608
@@ -104,6 +108,7 @@ class SqlVectors:
         return [Vector(*row) for row in self._transactions.replica_rows(scope, VECTORS, values)]
 
     def state(self, scope: Scope) -> VectorState:
+        self._settle()
         ((model, waiting),) = self._transactions.replica_rows(scope, STATE, (*scope, *scope))
         docs = self._transactions.replica_rows(scope, SOME_WAITING, scope) if waiting else []
         return VectorState(model, waiting, tuple(doc for (doc,) in docs))

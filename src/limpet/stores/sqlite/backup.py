@@ -17,12 +17,11 @@ from limpet.model import Entry, Scope
 from limpet.store import Finding
 from limpet.stores.shared.backup import ENTRIES, Source, Table, copy_rows, draft_of, publish
 from limpet.stores.shared.sql import Row
+from limpet.stores.sqlite.connection import Connection, configure
 from limpet.stores.sqlite.database import (
     APPLICATION_ID,
     SCHEMA,
-    Connection,
     PrivateCopy,
-    configure,
     file_uri,
     migration,
 )
@@ -61,6 +60,7 @@ class SqliteTarget:
             doc = self._con.last_insert_rowid()
             if entry is not None:
                 self._entries.index(self._con, Scope(*row[:2]), doc, None, entry, new)
+        self._entries.catch_up(self._con)
 
 
 def write_backup(target: str, fill: Callable[[str], None]) -> tuple[Finding, ...]:

@@ -6,14 +6,12 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-import apsw
-
 from limpet.model import Scope
 from limpet.record import NamedTuple
 from limpet.store import CandidateQuery, Candidates, Document, Positions
 from limpet.stores.shared import candidates
 from limpet.stores.shared.sql import Row
-from limpet.stores.sqlite.database import Connection
+from limpet.stores.sqlite.connection import Connection
 from limpet.stores.sqlite.index import WordIndex, any_of, may_contain
 from limpet.text import words as analyse
 
@@ -70,7 +68,7 @@ class Searched(NamedTuple):
 
 
 def entry_candidates(
-    con: apsw.Connection, index: WordIndex, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery
+    con: Connection, index: WordIndex, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery
 ) -> Candidates:
     searched = Searched(IN_SCOPE, (*scope, json.dumps(kinds)), _total(con, scope, kinds))
     families = [index.same_stem(con, word) for word in query.words]
@@ -102,13 +100,13 @@ def piece_candidates(con: Connection, scope: Scope, query: CandidateQuery) -> Ca
     return candidates.collect(query, words, [], load, searched.total)
 
 
-def _total(con: apsw.Connection, scope: Scope, kinds: tuple[str, ...]) -> int:
+def _total(con: Connection, scope: Scope, kinds: tuple[str, ...]) -> int:
     counts: list[Row] = [row for kind in kinds for row in con.execute(TOTAL, (*scope, kind)).fetchall()]
     return sum(row[0] for row in counts)
 
 
 def word_positions(
-    con: apsw.Connection, table: str, families: Sequence[Iterable[str]], query: CandidateQuery, searched: Searched
+    con: Connection, table: str, families: Sequence[Iterable[str]], query: CandidateQuery, searched: Searched
 ) -> candidates.WordPositions:
     """The positions of words in the texts of an index, each word with all that count as the same."""
     newest_text = _last(con, table) or 0
@@ -139,23 +137,23 @@ def word_positions(
             values += [1 << at, weight, f"{anchor} AND {any_of(families[at])}"]
         matches = " UNION ALL ".join([MATCHES.format(table=table)] * len(plan.others))
         sql = BEST_MATCHES.format(matches=matches, within=f"+doc {within}")
-        best = con.execute(sql, (*values, *values_within, query.common_above)).fetchall()
-        return cast(list[candidates.Match], best)
+        return cast(list[candidates.Match], _of_layers(con, sql, (*values, *values_within, query.common_above)))
 
     def newest(word: int) -> list[int]:
         sql = NEWEST.format(table=table, within=f"+rowid {within}")
-        latest = con.execute(sql, (any_of(families[word]), *values_within, query.limit))
-        return [doc for (doc,) in cast(Iterable[tuple[int]], latest)]
+        latest = _of_layers(con, sql, (any_of(families[word]), *values_within, query.limit))
+        return [doc for (doc,) in latest][: query.limit]
 
     return candidates.with_common_words(positions, counts, query, look_up, newest)
 
 
-def _positions(con: apsw.Connection, table: str, words: Iterable[str], most: int) -> tuple[Positions | None, int]:
+def _positions(con: Connection, table: str, words: Iterable[str], most: int) -> tuple[Positions | None, int]:
     """The positions of any of the words, and how many texts hold one; None and an estimate when there are too many."""
     pairs: list[tuple[int, int]] = []
     sql = OFFSETS.format(table=table)
     for word in sorted(words):
-        pairs += cast(list[tuple[int, int]], con.execute(sql, (word, most + 1)).fetchall())
+        for layer in reversed(con.layers):  # in the order of the texts
+            pairs += cast(list[tuple[int, int]], layer.rows(sql, (word, most + 1)))
         if len(pairs) > most:
             # The positions come in the order of the texts, so the last of them tells how dense they are.
             return None, max(most, most * _last(con, table) // max(1, pairs[-1][0]))
@@ -168,24 +166,29 @@ def _positions(con: apsw.Connection, table: str, words: Iterable[str], most: int
     return {doc: tuple(sorted(offsets)) for doc, offsets in several.items()}, len(several)
 
 
-def _count(con: apsw.Connection, table: str, words: Iterable[str]) -> int:
+def _count(con: Connection, table: str, words: Iterable[str]) -> int:
     """How many texts hold any of the words."""
-    return cast(int, con.execute(COUNT.format(table=table), (any_of(words),)).fetchall()[0][0])
+    return sum(count for (count,) in _of_layers(con, COUNT.format(table=table), (any_of(words),)))
 
 
-def _last(con: apsw.Connection, table: str) -> int:
+def _last(con: Connection, table: str) -> int:
     """The number of the newest text, which is roughly how many there are."""
-    return cast(int, con.execute(LAST.format(table=table)).fetchall()[0][0])
+    return max(last or 0 for (last,) in _of_layers(con, LAST.format(table=table)))
 
 
-def _with_literal(con: apsw.Connection, scope: Scope, literal: str) -> Positions:
+def _of_layers(con: Connection, sql: str, values: tuple[Any, ...] = ()) -> list[Row]:
+    """What a query finds in the index, with the texts that could not join it yet first."""
+    return [row for layer in con.layers for row in layer.rows(sql, values)]
+
+
+def _with_literal(con: Connection, scope: Scope, literal: str) -> Positions:
     """The texts that hold a literal: as words of their own, or else as a part of longer words."""
     words = analyse.words(literal)
     if len(words) > 1 and max(map(len, words)) <= analyse.WORD_MAX_CHARS:
         side_by_side = any_of([" ".join(words)])
-        if texts := {row[0]: () for row in con.execute(WITH_LITERAL, (side_by_side, *scope, literal))}:
+        if texts := {row[0]: () for row in _of_layers(con, WITH_LITERAL, (side_by_side, *scope, literal))}:
             return texts
     match = may_contain(con, literal)
     if match is None:
         return {}
-    return {row[0]: () for row in con.execute(WITH_LITERAL, (match, *scope, literal))}
+    return {row[0]: () for row in _of_layers(con, WITH_LITERAL, (match, *scope, literal))}

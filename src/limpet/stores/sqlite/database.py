@@ -27,7 +27,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import apsw
 
@@ -35,10 +35,10 @@ from limpet import errors, limits, platform
 from limpet.light import Any, TypeVar, cast
 from limpet.model import DataFolder, Scope
 from limpet.stores.shared.sql import Proof, Row
-from limpet.stores.sqlite.index import marks_of
+from limpet.stores.sqlite.connection import Connection, configure
+from limpet.stores.sqlite.index import NewWords, WordIndex
 from limpet.stores.sqlite.lock import WriteLock
 from limpet.stores.sqlite.reserve import Reserve
-from limpet.text import words
 
 T = TypeVar("T")
 APPLICATION_ID = 0x4C696D70  # "Limp"
@@ -49,18 +49,6 @@ MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 
 _open: weakref.WeakSet[Database] = weakref.WeakSet()  # databases whose connections a fork must close
 _forking = threading.local()  # the databases that the fork of this thread closed; others may be opened meanwhile
-
-
-class Connection(apsw.Connection):
-    in_memory = False
-    frees = False  # whether the running transaction deletes something
-    checked_version = -1  # the data version, which every commit changes, for which the schema is known to be this one
-
-    def rows(self, sql: str, values: Any = ()) -> list[Row]:
-        return cast("list[Row]", self.execute(sql, values).fetchall())
-
-    def many(self, sql: str, values: Iterable[Row]) -> None:
-        self.executemany(sql, values)
 
 
 class _Job:
@@ -180,15 +168,15 @@ class Database:
         con.in_memory = True
         return con
 
-    def _on_empty(self, work: Callable[[Connection], T]) -> T:
-        """Run work on an empty store, and forget what it changes."""
+    def in_memory(self, work: Callable[[Connection], T]) -> T:
+        """Run work on an empty store in memory, and forget what it changes."""
         con = self._take_empty()
         try:
             con.execute("BEGIN")
             return work(con)
         finally:
             con.execute("ROLLBACK")
-            self.give(con)
+            self._empty.append(con)
 
     def _refuse_orphan_log(self) -> None:
         """A log without its database holds commits that SQLite would discard on opening."""
@@ -354,7 +342,7 @@ class Database:
         `patient` belongs to a read, and waits for the lock for a moment at most.
         """
         if not durable and not self._exists():
-            return self._on_empty(work)  # a note about a read makes no store
+            return self.in_memory(work)  # a note about a read makes no store
         if self._missing:
             self._make()
         if self.unwritable:
@@ -672,6 +660,9 @@ class PrivateCopy(Database):
             con.execute("BEGIN")
             upgrade(con, version)
             con.execute("COMMIT")
+        con.execute("BEGIN")
+        WordIndex().catch_up(con, NewWords())
+        con.execute("COMMIT")
 
     def take(self) -> Connection:
         return self._con
@@ -716,33 +707,6 @@ class SqliteTransactions:
         self, scope: Scope, work: Callable[[Connection], T], *, alone: bool = False, patient: bool = True
     ) -> T:
         return self._db.write(work, durable=False, patient=patient)
-
-
-def configure(con: Connection) -> None:
-    con.set_busy_timeout(limits.SQLITE_BUSY_MS)
-    con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    con.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-    # Without it SQLite prepares statements again when other values are bound, also those of its index. Without
-    # statistics the plan is the same each time, and preparing costs a quarter of a write.
-    con.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    con.execute(
-        "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
-        "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = FAST;"
-        f"PRAGMA journal_size_limit = {limits.WAL_KEEP_BYTES}"
-    ).fetchall()
-    con.create_scalar_function("fold", _fold, 1, deterministic=True)
-    con.create_scalar_function("sketch", _sketch, 4, deterministic=True)
-
-
-def _fold(*values: object) -> str:
-    return words.fold(str(values[0]))
-
-
-def _sketch(*values: object) -> int | None:
-    """One of the numbers by which texts of a kind that may say the same are found; None where a text has no words."""
-    kind, text, mark, part = map(str, values)
-    marks = marks_of(kind, text)
-    return marks[int(mark)][int(part)] if marks else None
 
 
 def _no_space(problem: apsw.Error | UnicodeDecodeError, con: Connection | None) -> bool:

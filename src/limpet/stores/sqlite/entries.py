@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import apsw
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
-from limpet.light import TYPE_CHECKING, Any, cast
+from limpet.light import TYPE_CHECKING, Any, TypeVar, cast
 from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from limpet.redaction.entries import masked, refuse_secret_session
 from limpet.store import (
@@ -29,10 +30,10 @@ from limpet.store import (
     to_json,
 )
 from limpet.stores.shared import retries, rows
-from limpet.stores.shared.outputs import import_outputs
-from limpet.stores.shared.rows import E_FIELDS, FIELDS, indexed_text
+from limpet.stores.shared.rows import E_FIELDS, FIELDS, folded_tags, indexed_text
 from limpet.stores.shared.sql import Row
-from limpet.stores.sqlite.database import Connection, Database
+from limpet.stores.sqlite.connection import Connection
+from limpet.stores.sqlite.database import Database
 from limpet.stores.sqlite.index import (
     NewWords,
     WordIndex,
@@ -41,18 +42,25 @@ from limpet.stores.sqlite.index import (
     may_contain,
     similar,
     sketch,
+    sketch_all,
     tag_token,
     tidy,
+    waits,
 )
 from limpet.text import words as analyse
 
 if TYPE_CHECKING:
+    from limpet.stores.shared import outputs
     from limpet.stores.sqlite import candidates as search
 else:
+    outputs = LateModule("stores.shared.outputs")
     search = LateModule("stores.sqlite.candidates")  # imported at the first search: hooks and most commands need none
 
+T = TypeVar("T")
 KEY, UPDATED_AT = (FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 TAGS_WALKED = 1_000  # newest entries among which a page of a tag is looked for first: a millisecond
+INDEXED_TOGETHER = 64  # texts, at most, that wait for the word index: some 4 ms of work
+LOADED_TOGETHER = 1_000  # the same for an import, which waits for all of them
 KNOWN_LABELS = 2_000  # spellings of tags that a process caches
 
 # The statements of this module are built from constants; every value is a parameter.
@@ -71,6 +79,14 @@ ALIKE = (
     f"SELECT {E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
     "WHERE e.tenant = ? AND e.project = ? AND e.kind = ? AND e.done = 0 AND e.replaced = 0 "
     "AND (+e.expires_at IS NULL OR +e.expires_at > ?) AND (j.key < ? OR length(e.content) BETWEEN ? AND ?) LIMIT ?"
+)
+STORED = f"tenant, project, {FIELDS}"
+WAITING = "SELECT rowid FROM entries WHERE rowid > (SELECT last FROM indexed)"
+WAITING_ROW = f"SELECT rowid, {STORED} FROM entries WHERE rowid = ?"  # noqa: S608
+NEW_ENTRY_AS = f"INSERT INTO entries (rowid, {STORED}) VALUES (?{', ?' * len(STORED.split(', '))})"  # noqa: S608
+TAKEN = (
+    "SELECT EXISTS (SELECT 1 FROM events WHERE tenant = ?1 AND project = ?2 AND kind = ?3 AND key = ?4) "
+    "OR EXISTS (SELECT 1 FROM entries WHERE tenant = ?1 AND project = ?2 AND kind = ?3 AND key = ?4)"
 )
 NEXT_CLOCK = "UPDATE projects SET clock = clock + 1 WHERE tenant = ? AND project = ? RETURNING clock"
 ADD_TO_TALLY = (
@@ -146,7 +162,7 @@ class SqliteEntries:
                 total = _count(con, scope, query)
             return Page(tuple(self._entry(scope, row) for row in latest[: query.limit]), total)
 
-        return self._db.read(work)
+        return self._searching(work) if query.tags or query.tags_any else self._db.read(work)
 
     def earlier(
         self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50, now: int = 0
@@ -170,20 +186,35 @@ class SqliteEntries:
             page = (row for hit in hits[: query.limit] for row in con.rows(by_rowid, (hit[3],)))
             return Page(tuple(self._entry(scope, row) for row in page), len(hits))
 
-        return self._db.read(work)
+        return self._searching(work)
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         def work(con: Connection) -> tuple[Entry, ...]:
-            match = _match(con, words)
-            if match is None:
-                return ()
-            source, values = _source(scope, query, match)
-            # Newest first is the order of the index itself, read from its end: no scores are needed with `every`.
-            order = "t.rowid DESC" if words.every else "t.rank"
-            sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?"  # noqa: S608
-            return tuple(self._entry(scope, row) for row in con.execute(sql, (*values, query.limit)))
+            newest = list(islice(self._waiting(con, scope, query, words), query.limit))
+            match = _match(con, words) if len(newest) < query.limit else None
+            if match is not None:
+                source, values = _source(scope, query, match)
+                # Newest first is the order of the index itself, read from its end: no scores are needed with `every`.
+                order = "t.rowid DESC" if words.every else "t.rank"
+                sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?"  # noqa: S608
+                newest += _of_layers(con, source, sql, (*values, query.limit - len(newest)))
+            return tuple(self._entry(scope, row) for row in newest)
 
-        return self._db.read(work)
+        # A write asks this too, and must not index for it. Tags are in the index alone.
+        return self._searching(work) if query.tags or query.tags_any else self._db.snapshot(work)
+
+    def _waiting(self, con: Connection, scope: Scope, query: Listing, words: Words) -> Iterator[Row]:
+        """Matches among the texts that wait for the index: those with the most of the words, then the newest."""
+        groups = [frozenset(analyse.terms([*group])) for group in words.groups if group]
+        if query.tags or query.tags_any or not groups:
+            return
+        least = len(groups) if words.every else 1
+        source, values = _source(scope, query)
+        sql = f"SELECT {E_FIELDS} FROM {source} AND e.rowid = ?"  # noqa: S608
+        counted = [(sum(map(terms.isdisjoint, groups)), doc) for doc, terms in self._index.waiting_terms(con)]
+        for lacking, doc in sorted(counted, key=lambda item: item[0]):  # ties stay newest first
+            if len(groups) - lacking >= least:
+                yield from con.rows(sql, (*values, doc))
 
     def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
         def work(con: Connection) -> tuple[Entry, ...]:
@@ -197,7 +228,10 @@ class SqliteEntries:
         return self._db.read(work)
 
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
-        return self._db.snapshot(lambda con: search.entry_candidates(con, self._index, scope, kinds, query))
+        def work(con: Connection) -> Candidates:
+            return search.entry_candidates(con, self._index, scope, kinds, query)
+
+        return self._searching(work, one_moment=True)
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
         return {row[0]: self._entry(scope, row[1:]) for row in self._db.rows(BY_NUMBER, (to_json([*docs]), *scope))}
@@ -261,7 +295,7 @@ class SqliteEntries:
         committed = False
 
         def importing(con: Connection) -> tuple[Change, ...]:
-            import_outputs(con, scope, incoming or ())
+            outputs.import_outputs(con, scope, incoming or ())
             return self._edit(con, scope, edits, stamp, new)
 
         editing = partial(self._edit, scope=scope, edits=edits, stamp=stamp, new=new)
@@ -271,6 +305,8 @@ class SqliteEntries:
             committed = True
         finally:
             self._learn(new, committed)
+        if any(kind != SESSION for kind, _, _ in edits) and not any(change.replayed for change in changes):
+            self._sessions.add((*scope, stamp.session))
         self._sessions.difference_update({(*scope, key) for kind, key, _ in edits if kind == SESSION})
         return changes
 
@@ -306,6 +342,7 @@ class SqliteEntries:
                 changes.append(Change(0, before, before, _tally(con, scope, kind, session)))
             else:
                 changes.append(self._write(con, scope, (kind, key), before, draft, stamp, new))
+        self._index.catch_up(con, new, INDEXED_TOGETHER)
         if any(change.seq and change.after is None for change in changes):
             tidy(con, "terms")
         retries.remember(con, scope, stamp, tuple(changes))
@@ -349,6 +386,7 @@ class SqliteEntries:
                 raise errors.appended_before(kind, key)
             added.append(rows.next_entry(kind, key, None, draft, stamp, clock, 1))
             self._put(con, scope, None, added[-1], new)
+        self._index.catch_up(con, new, INDEXED_TOGETHER)
         return tuple(added)
 
     def _before(self, con: Connection, scope: Scope, kind: str, key: str) -> Entry | None:
@@ -427,17 +465,57 @@ class SqliteEntries:
         self, con: Connection, scope: Scope, doc: int, before: Entry | None, after: Entry | None, new: NewWords
     ) -> None:
         """Update the word index, and queue the text for its vector, in the transaction that writes the text."""
-        self._index.update(con, doc, before, after, new)
         sketch(con, scope, doc, before, after)
+        indexed = self._index.update(con, doc, before, after, new)
         old_text, new_text = indexed_text(before), indexed_text(after)
         if old_text == new_text and after is not None:
             return
         if old_text or after is None:  # SQLite may assign the rowid to another text
             con.execute("DELETE FROM vectors WHERE tenant = ? AND project = ? AND doc = ?", (*scope, doc))
-        if new_text:
+        if new_text and indexed:  # otherwise it waits for both
             con.execute("INSERT OR IGNORE INTO vectors_waiting VALUES (?, ?, ?)", (*scope, doc))
-        else:
+        elif before is not None:
             con.execute("DELETE FROM vectors_waiting WHERE tenant = ? AND project = ? AND doc = ?", (*scope, doc))
+
+    def catch_up(self, con: Connection) -> None:
+        """Index the texts that wait, inside a transaction."""
+        self._index.catch_up(con, NewWords())
+
+    def settle(self) -> bool:
+        """Index the texts that wait, before a search. False when the file cannot be written now."""
+        if not self._db.read(waits):
+            return True
+        new = NewWords()
+
+        def work(con: Connection) -> None:
+            new.begin()
+            self._index.catch_up(con, new)
+
+        try:
+            self._db.write(work, durable=False, patient=False)
+        except (errors.StoreBusy, errors.StoreReadOnly, errors.StoreFull):
+            return False
+        self._index.learn(new)
+        return True
+
+    def _searching(self, work: Callable[[Connection], T], *, one_moment: bool = False) -> T:
+        """Read what needs the word index. Where the texts that wait cannot join it, they get one in memory."""
+        looked_at = work if self.settle() else partial(self._beside_fresh, work=work)
+        return self._db.snapshot(looked_at) if one_moment else self._db.read(looked_at)
+
+    def _beside_fresh(self, con: Connection, work: Callable[[Connection], T]) -> T:
+        def beside(fresh: Connection) -> T:
+            for (doc,) in con.rows(WAITING):
+                with suppress(UnicodeDecodeError):  # damaged: who reads it says so
+                    fresh.many(NEW_ENTRY_AS, con.rows(WAITING_ROW, (doc,)))
+            WordIndex().catch_up(fresh, NewWords())
+            con.fresh = fresh
+            try:
+                return work(con)
+            finally:
+                con.fresh = None
+
+        return self._db.in_memory(beside)
 
     def erase(self, scope: Scope, seqs: Sequence[int]) -> int:
         def work(con: Connection) -> int:
@@ -476,27 +554,43 @@ class SqliteEntries:
     ) -> int:
         """Add the entries and events of a dump to an empty project, inside a transaction. Returns how many entries."""
         count = seq = clock = 0
-        new = NewWords()
-        for entry in sorted(entries, key=lambda entry: entry.created_at):  # the index is in order of creation
-            self._put(con, scope, None, entry, new)
-            count, clock = count + 1, max(clock, entry.updated_at)
-        for record in records:
-            con.execute(NEW_EVENT, rows.event_row(scope, record))
-            seq, clock = max(seq, record["seq"]), max(clock, record["at"])
+        new, sums = NewWords(), rows.Sums()
+        self._index.catch_up(con, new)
+        in_order = iter(sorted(entries, key=lambda entry: entry.created_at))  # so that the index is too
+        while batch := list(islice(in_order, LOADED_TOGETHER)):
+            first = con.rows("SELECT coalesce(max(rowid), 0) + 1 FROM entries")[0][0]
+            numbered = list(enumerate(batch, first))
+            con.executemany(NEW_ENTRY_AS, [(doc, *rows.to_row(scope, entry)) for doc, entry in numbered])
+            sketch_all(con, scope, numbered)
+            texts = [(doc, scope, indexed_text(entry), folded_tags(entry)) for doc, entry in numbered]
+            self._index.append(con, texts, new)
+            for entry in batch:
+                sums.add(entry)
+                clock = max(clock, entry.updated_at)
+            count += len(batch)
+        con.executemany(ADD_TO_TALLY, [(*scope, *counted) for counted in sums.counts()])
+        changes = iter(records)
+        while some := list(islice(changes, LOADED_TOGETHER)):
+            con.executemany(NEW_EVENT, [rows.event_row(scope, record) for record in some])
+            seq = max(seq, *(record["seq"] for record in some))
+            clock = max(clock, *(record["at"] for record in some))
         con.execute("INSERT INTO projects VALUES (?, ?, ?, ?)", (*scope, seq, clock))
         return count
 
     def check(self, con: Connection) -> tuple[Finding, ...]:
         """Reads all entries and previous versions of all projects."""
-        names = con.rows("SELECT tenant, project, kind, key FROM entries")
-        bad, texts = [], 0
-        for *owner, kind, key in names:
+        names = con.rows("SELECT tenant, project, kind, key, rowid FROM entries")
+        last = self._index.last(con)
+        bad, texts, waiting = [], 0, 0
+        for *owner, kind, key, doc in names:
             try:
                 entry = self._before(con, Scope(*owner), kind, key)
-                texts += bool(indexed_text(entry))
+                text = bool(indexed_text(entry))
             except (errors.StoreDamaged, UnicodeDecodeError):
-                texts += 1
+                text = True
                 bad.append(f"{kind} {key!r} of project {owner[1]!r}")
+            texts += text
+            waiting += text and doc > last
         changes = con.rows("SELECT tenant, project, seq, kind, key FROM events")
         for *owner, seq, kind, key in changes:
             try:
@@ -505,7 +599,7 @@ class SqliteEntries:
             except (errors.StoreDamaged, UnicodeDecodeError, IndexError):  # IndexError: the index does not find it
                 bad.append(f"an earlier version of {kind} {key!r} of project {owner[1]!r}")
         sound = f"{len(names):,} entries and {len(changes):,} changes are as they were written"
-        indexed = con.rows("SELECT count(*) FROM terms_docsize")[0][0]
+        indexed = waiting + con.rows("SELECT count(*) FROM terms_docsize")[0][0]
         return (
             Finding("checksums", not bad, ", ".join(bad[:5]) or sound),
             Finding("index", indexed == texts, f"{indexed:,} of {texts:,} texts are indexed"),
@@ -524,7 +618,7 @@ def _latest(con: Connection, scope: Scope, query: Listing) -> list[Row]:
         return walked
     source, values = _source(scope, query)
     sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?"  # noqa: S608
-    return con.rows(sql, (*values, query.limit))
+    return list(_of_layers(con, source, sql, (*values, query.limit)))
 
 
 def _walked(con: Connection, scope: Scope, query: Listing) -> list[Row] | None:
@@ -554,8 +648,8 @@ def _count(con: Connection, scope: Scope, query: Listing) -> int:
     tallied = rows.tallied(query)
     if tallied is None:
         source, values = _source(scope, query)
-        total: int = con.rows(f"SELECT count(*) FROM {source}", values)[0][0]  # noqa: S608
-        return total
+        counts = _of_layers(con, source, f"SELECT count(*) FROM {source}", values)  # noqa: S608
+        return sum(number for (number,) in counts)
     count = 0
     for sign, kinds in ((1, tallied.kinds), (-1, tallied.less)):
         for kind in kinds:
@@ -591,6 +685,12 @@ def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str
     return f"{table} WHERE {' AND '.join(conditions)}", tuple(values)
 
 
+def _of_layers(con: Connection, source: str, sql: str, values: Row) -> Iterator[Row]:
+    """What a query with such a source finds: with the index, in each of its layers, the newest texts first."""
+    among = con.layers if source.startswith("terms") else (con,)
+    return chain.from_iterable(cast(Iterator[Row], layer.execute(sql, values)) for layer in among)
+
+
 def _newest_with(
     con: Connection, scope: Scope, query: Listing, folded: str, match: str | None, *, within: bool = True
 ) -> Iterator[Row]:
@@ -599,7 +699,7 @@ def _newest_with(
     source, values = _source(scope, query, match)
     number = "e.rowid" if source.startswith("entries") else "t.rowid"  # the index gives its own in order
     sql = f"SELECT {search.POSITION}, e.updated_at, e.key, e.rowid, {search.SIZE} FROM {source} ORDER BY {number} DESC"  # noqa: S608
-    possible = cast(Iterator[Row], con.execute(sql, (folded, *values)))
+    possible = _of_layers(con, source, sql, (folded, *values))
     return (hit for hit in possible if bool(hit[0]) is within)
 
 
@@ -623,7 +723,7 @@ def _by_done(query: Listing) -> str:
 
 def _is_taken(con: Connection, scope: Scope, kind: str, key: str) -> bool:
     """Whether an entry of that name exists or ever existed."""
-    return _last_version(con, scope, kind, key) > 0 or bool(con.rows(ONE_ENTRY, (*scope, kind, key)))
+    return bool(con.rows(TAKEN, (*scope, kind, key))[0][0])
 
 
 def _last_version(con: Connection, scope: Scope, kind: str, key: str) -> int:

@@ -7,23 +7,25 @@ given prefix: substring search and stemming both turn into "any of these words";
 A word that no entry holds any more is removed from `pieces`. Every process caches words it has seen there, so a removal
 also changes a generation (the row of the empty piece), and a process that finds another generation clears its cache.
 
+A new text waits for the index: its words join it with those of others, in a batch, or at the next search, for a
+third of the work. The texts after a number (`indexed`) wait, so a write says nothing about it.
+
 `sketches` finds what may say the same as a new text: one look-up instead of a search, as every write asks.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
 
-import apsw
-
-from limpet.light import json
-from limpet.model import MEMORY, NOTE, Entry, Scope
-from limpet.stores.shared.checksums import checksum
+from limpet.light import cast, json
+from limpet.model import EMPTY, MEMORY, NOTE, Entry, Scope
+from limpet.stores.shared import rows
 from limpet.stores.shared.rows import folded_tags, indexed_text
+from limpet.stores.sqlite.connection import Connection
 from limpet.text import words as analyse
 
 CACHED_WORDS = 20_000  # words this process has seen in the index; about 2 MB
@@ -33,6 +35,14 @@ ENDINGS = ("", "s", "d", "r", "ed", "er", "es", "ers", "ing", "ings", "ly", "ful
 WINDOW = 3  # adjacent words of a longer text that are looked for
 PHRASES_MAX = 64  # combinations of such words that are looked for as phrases
 TIDY_PAGES = 16  # of the index that are rewritten when an entry is deleted: a millisecond
+AS_BYTES = ", ".join(f"CAST({name} AS BLOB)" for name in ("tenant", "project", "kind", "key", "content", "tags"))
+WAITING_TEXTS = f"SELECT rowid, {AS_BYTES} FROM entries WHERE rowid > ? ORDER BY rowid LIMIT ?"  # noqa: S608 - constants
+WAITING_VECTOR = "INSERT OR IGNORE INTO vectors_waiting VALUES (?, ?, ?)"
+IS_WORD = "SELECT 1 FROM pieces WHERE piece = ?1 AND word = ?1"
+NEW_AMONG = (
+    "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM pieces WHERE piece = value AND word = value)"
+)
+NEW_PIECE = "INSERT OR IGNORE INTO pieces VALUES (?, ?)"
 SAME_LOOKED_AT, NEAR_LOOKED_AT = 20, 200  # sketches of the same text, and of texts with the same gist
 NEW_SKETCH = "INSERT OR IGNORE INTO sketches VALUES (?, ?, ?, ?, ?)"
 NO_SKETCH = "DELETE FROM sketches WHERE tenant = ? AND project = ? AND near = ? AND exact = ? AND doc = ?"
@@ -46,12 +56,16 @@ UNUSED = (
 )
 
 
+WaitingText = tuple[int, Scope, str, list[str]]  # its number, project, text and tags
+
+
 class NewWords:
     """Words that a transaction added to the index, and the generation it read there."""
 
     def __init__(self) -> None:
         self.words: set[str] = set()
         self.generation = ""
+        self.waiting = 0  # texts that wait for the index, at most
         self._begun = False
 
     def begin(self) -> bool:
@@ -59,6 +73,7 @@ class NewWords:
         again, self._begun = self._begun, True
         self.words.clear()
         self.generation = ""
+        self.waiting = 0
         return again
 
 
@@ -67,6 +82,7 @@ class WordIndex:
         self._cached: set[str] = set()
         self._generation = ""
         self._families: tuple[tuple[int, int] | None, dict[str, set[str]]] = (None, {})
+        self._waiting: dict[tuple[int, bytes], frozenset[str]] = {}  # terms of texts by number and checksum
 
     def learn(self, new: NewWords) -> None:
         """Cache words that are now on disk, up to a limit."""
@@ -77,8 +93,10 @@ class WordIndex:
         if new.words:
             self._families = (None, {})
 
-    def same_stem(self, con: apsw.Connection, word: str) -> set[str]:
+    def same_stem(self, con: Connection, word: str) -> set[str]:
         """The word and all indexed words with its stem. Cached, because one question asks for a word several times."""
+        if con.fresh is not None:
+            return {word} | indexed_forms(con, word)
         version = (id(con), con.data_version())  # changes with every write of another connection
         if self._families[0] != version:
             self._families = (version, {})
@@ -87,28 +105,66 @@ class WordIndex:
             families[word] = {word} | indexed_forms(con, word)
         return families[word]
 
-    def update(self, con: apsw.Connection, doc: int, before: Entry | None, after: Entry | None, new: NewWords) -> None:
-        """Update the index of an entry if its text changed."""
+    def update(self, con: Connection, doc: int, before: Entry | None, after: Entry | None, new: NewWords) -> bool:
+        """Update the index of an entry if its text changed. False when the entry waits for the index."""
+        last = self.last(con)
+        if doc > last:
+            new.waiting = max(new.waiting, doc - last)
+            return False
         old_text, new_text = indexed_text(before), indexed_text(after)
         if old_text == new_text:
-            return
+            return True
         if old_text:
             con.execute("DELETE FROM terms WHERE rowid = ?", (doc,))
         self._read_generation(con, new)
         words = analyse.index_words(new_text)
         if after is not None and new_text:
-            tokens = [tag_token(tag) for tag in folded_tags(after)]
-            con.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (doc, " ".join(words + tokens)))
-            for word in set(words) - self._cached - new.words:
-                con.execute("INSERT OR IGNORE INTO pieces VALUES (?, ?)", (word, word))
-                if con.changes():
-                    suffixes = [(piece, word) for piece in analyse.pieces(word)[1:]]
-                    con.executemany("INSERT OR IGNORE INTO pieces VALUES (?, ?)", suffixes)
-                new.words.add(word)
+            self._add(con, [(doc, words, folded_tags(after))], new)
         if old_text:
             self._remove_unused(con, set(analyse.index_words(old_text)).difference(words), new)
+        return True
 
-    def _read_generation(self, con: apsw.Connection, new: NewWords) -> None:
+    def last(self, con: Connection) -> int:
+        """The number of the last text that is in the index; later ones wait."""
+        return cast(int, con.execute("SELECT last FROM indexed").fetchall()[0][0])
+
+    def catch_up(self, con: Connection, new: NewWords, least: int = 1) -> int:
+        """Index what waits, inside a transaction, if there is so much of it. Returns how many texts that were."""
+        if least > 1 and new.waiting < least:
+            return 0
+        texts = list(waiting_texts(con, self.last(con)))
+        if texts:
+            self.append(con, texts, new)
+        new.waiting = 0
+        return len(texts)
+
+    def append(self, con: Connection, texts: Sequence[WaitingText], new: NewWords) -> None:
+        """Index the texts that wait; they are all there are."""
+        self._read_generation(con, new)
+        self._add(con, [(doc, analyse.index_words(text), tags) for doc, _, text, tags in texts if text], new)
+        con.executemany(WAITING_VECTOR, [(*scope, doc) for doc, scope, text, _ in texts if text])
+        con.execute("UPDATE indexed SET last = ?", (texts[-1][0],))
+
+    def waiting_terms(self, con: Connection) -> list[tuple[int, frozenset[str]]]:
+        """The texts that wait, newest first, by number and terms. These are cached: a write may ask for them."""
+        numbered = con.rows("SELECT rowid, hash FROM entries WHERE rowid > (SELECT last FROM indexed)")
+        cached = self._waiting
+        self._waiting = {
+            (doc, digest): cached.get((doc, digest)) or terms_of(con, doc) for doc, digest in reversed(numbered)
+        }
+        return [(doc, terms) for (doc, _), terms in self._waiting.items()]
+
+    def _add(self, con: Connection, texts: Sequence[tuple[int, Sequence[str], Iterable[str]]], new: NewWords) -> None:
+        """Add texts to the index: their numbers, words and tags."""
+        tokens = [(doc, " ".join((*words, *map(tag_token, tags)))) for doc, words, tags in texts]
+        con.executemany("INSERT INTO terms (rowid, text) VALUES (?, ?)", tokens)
+        unknown = set().union(*(words for _, words, _ in texts)) - self._cached - new.words
+        fresh = con.rows(NEW_AMONG, (json.dumps([*unknown]),))
+        # In the order of the table, so that a page is written once.
+        con.executemany(NEW_PIECE, sorted((piece, word) for (word,) in fresh for piece in analyse.pieces(word)))
+        new.words |= unknown
+
+    def _read_generation(self, con: Connection, new: NewWords) -> None:
         row = con.execute("SELECT word FROM pieces WHERE piece = ''").fetchone()
         generation = str(row[0]) if row else ""
         if generation != self._generation:  # another process removed words that this one may have cached
@@ -117,7 +173,7 @@ class WordIndex:
             new.words.clear()
             new.generation = generation
 
-    def _remove_unused(self, con: apsw.Connection, words: set[str], new: NewWords) -> None:
+    def _remove_unused(self, con: Connection, words: set[str], new: NewWords) -> None:
         """Remove words from `pieces` that no entry holds any more."""
         unused: list[str] = [row[0] for row in con.execute(UNUSED, (json.dumps(sorted(words)),))] if words else []
         if not unused:
@@ -136,11 +192,35 @@ class WordIndex:
         self._families = (None, {})
 
 
-def tidy(con: apsw.Connection, table: str, pages: int = TIDY_PAGES) -> None:
+def tidy(con: Connection, table: str, pages: int = TIDY_PAGES) -> None:
     """Rewrite some pages of the index without deleted text; until then the index merely skips it."""
     con.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (-pages,))  # noqa: S608 - a constant name
 
 
+def waits(con: Connection) -> bool:
+    """Whether a text waits for the index."""
+    return bool(con.execute("SELECT last < (SELECT max(rowid) FROM entries) FROM indexed").fetchall()[0][0])
+
+
+def terms_of(con: Connection, doc: int) -> frozenset[str]:
+    """The terms of one text."""
+    texts = (text for number, _, text, _ in waiting_texts(con, doc - 1, 1) if number == doc)
+    return frozenset(analyse.term(word) for text in texts for word in analyse.index_words(text))
+
+
+def waiting_texts(con: Connection, last: int, most: int = -1) -> Iterator[WaitingText]:
+    """The texts after a number, with their project and tags. Damaged ones too, so that they are found and named."""
+    for doc, *columns in con.rows(WAITING_TEXTS, (last, most)):
+        tenant, project, kind, key, content, tags = (bytes(column).decode(errors="replace") for column in columns)
+        try:
+            labels = tuple(map(str, json.loads(tags)))
+        except (ValueError, TypeError):
+            labels = ()
+        entry = Entry(kind, key, "", content, labels, False, False, "", EMPTY, 1, 0, 0)
+        yield doc, Scope(tenant, project), indexed_text(entry), folded_tags(entry)
+
+
+@lru_cache(2_000)
 def tag_token(folded: str) -> str:
     """The token for a tag. Words of a text have no diacritics, so none of them is such a token."""
     return "\u00ff" + folded.encode().hex()
@@ -151,7 +231,7 @@ def tag_token(folded: str) -> str:
 SKETCHED = (NOTE, MEMORY)  # kinds whose writes name duplicates
 
 
-def sketch(con: apsw.Connection, scope: Scope, doc: int, before: Entry | None, after: Entry | None) -> None:
+def sketch(con: Connection, scope: Scope, doc: int, before: Entry | None, after: Entry | None) -> None:
     """Update the marks by which texts that may say the same are found: those of open entries of some kinds."""
     old, new = _marks(before), _marks(after)
     if old == new:
@@ -162,32 +242,25 @@ def sketch(con: apsw.Connection, scope: Scope, doc: int, before: Entry | None, a
         con.execute(NEW_SKETCH, (*scope, *mark, doc))
 
 
+def sketch_all(con: Connection, scope: Scope, entries: Iterable[tuple[int, Entry]]) -> None:
+    """The same for new entries, in the order of the table, so that a page is written once."""
+    con.executemany(NEW_SKETCH, sorted((*scope, *mark, doc) for doc, entry in entries for mark in _marks(entry)))
+
+
 def _marks(entry: Entry | None) -> tuple[tuple[int, int], ...]:
     if entry is None or entry.done or entry.kind not in SKETCHED:
         return ()
-    return marks_of(entry.kind, entry.content)
+    return rows.marks_of(entry.kind, entry.content)
 
 
-@lru_cache(4)
-def marks_of(kind: str, text: str) -> tuple[tuple[int, int], ...]:
-    """Numbers for the longest words of a text, and for these with the whole text: beside each other in the table, so
-    that both cost one page."""
-    if not (gist := analyse.gist(text)):
-        return ()
-    near = _number(" ".join((kind, *gist)))
-    return ((near, 0), (near, _number(analyse.exact(text)) or 1))
-
-
-def _number(text: str) -> int:
-    return int.from_bytes(checksum(text.encode())[:8], "big", signed=True)
-
-
-def similar(con: apsw.Connection, scope: Scope, kind: str, text: str) -> tuple[list[int], list[int]]:
+def similar(con: Connection, scope: Scope, kind: str, text: str) -> tuple[list[int], list[int]]:
     """The numbers of texts that may say the same, newest first: those with the same text, and with the same gist."""
-    found: list[list[int]] = [[], []]
-    for mark, most, docs in zip(reversed(marks_of(kind, text)), (SAME_LOOKED_AT, NEAR_LOOKED_AT), found, strict=False):
+    numbers: list[list[int]] = [[], []]
+    for mark, most, docs in zip(
+        reversed(rows.marks_of(kind, text)), (SAME_LOOKED_AT, NEAR_LOOKED_AT), numbers, strict=False
+    ):
         docs += [doc for (doc,) in con.execute(SKETCHES, (*scope, *mark, most))]
-    return found[0], found[1]
+    return numbers[0], numbers[1]
 
 
 def any_of(words: Iterable[str]) -> str:
@@ -198,7 +271,7 @@ def any_of(words: Iterable[str]) -> str:
     return "(" + (" OR ".join(f'"{word}"' for word in sorted(words)) or '""') + ")"
 
 
-def indexed_forms(con: apsw.Connection, word: str) -> set[str]:
+def indexed_forms(con: Connection, word: str) -> set[str]:
     """All indexed words with the stem of a word. Empty: no entry holds the word in any form.
 
     They share a prefix, up to a last letter that stemming may change.
@@ -226,7 +299,7 @@ def _forms(stem: str) -> set[str]:
     return {base + ending for base in bases for ending in ENDINGS}
 
 
-def may_contain(con: apsw.Connection, folded: str) -> str | None:
+def may_contain(con: Connection, folded: str) -> str | None:
     """A word query that matches every entry containing the text; None when a full scan is needed.
 
     The first and last word of the text may be parts of longer words, so every word that ends or begins with them is an
@@ -277,19 +350,17 @@ def _length(words: set[str]) -> int:
     return min(map(len, words))
 
 
-def _is_word(con: apsw.Connection, word: str) -> bool:
-    return bool(con.execute("SELECT 1 FROM pieces WHERE piece = ?1 AND word = ?1", (word,)).fetchall())
+def _is_word(con: Connection, word: str) -> bool:
+    return any(layer.rows(IS_WORD, (word,)) for layer in con.layers)
 
 
-def _words_with(con: apsw.Connection, piece: str, *, ends: bool = False, begins: bool = False) -> set[str]:
+def _words_with(con: Connection, piece: str, *, ends: bool = False, begins: bool = False) -> set[str]:
     """Indexed words that contain the piece; with `ends` or `begins`, those that end or begin with it."""
-    most = EXPAND_MAX + 1
+    values: tuple[str | int, ...] = (piece, piece + "\U0010ffff", EXPAND_MAX + 1)
     if ends:
-        rows = con.execute("SELECT word FROM pieces WHERE piece = ? LIMIT ?", (piece, most))
+        sql, values = "SELECT word FROM pieces WHERE piece = ? LIMIT ?", (piece, EXPAND_MAX + 1)
     elif begins:
         sql = "SELECT word FROM pieces WHERE piece >= ? AND piece < ? AND piece = word LIMIT ?"
-        rows = con.execute(sql, (piece, piece + "\U0010ffff", most))
     else:
         sql = "SELECT word FROM pieces WHERE piece >= ? AND piece < ? LIMIT ?"
-        rows = con.execute(sql, (piece, piece + "\U0010ffff", most))
-    return {row[0] for row in rows}
+    return {row[0] for layer in con.layers for row in layer.execute(sql, values)}

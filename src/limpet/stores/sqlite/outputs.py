@@ -11,7 +11,7 @@ from limpet.store import CandidateQuery, Candidates
 from limpet.stores.shared.chunks import Piece
 from limpet.stores.shared.outputs import ONE, SqlOutputs
 from limpet.stores.shared.sql import Proof, Row
-from limpet.stores.sqlite.database import Connection
+from limpet.stores.sqlite.connection import Connection
 from limpet.stores.sqlite.index import may_contain, tidy
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ else:
 CITES = "instr(lower(e.key || char(10) || e.content), ?)"
 
 # The statements of this module are built from constants; every value is a parameter.
+CITED = f"SELECT 1 FROM {{source}} e.tenant = ? AND e.project = ? AND e.kind <> '{MESSAGE}' AND {CITES} LIMIT 1"  # noqa: S608
 NEW_PIECE = (
     "INSERT INTO output_pieces (tenant, project, id, start, size, line, head) VALUES (?, ?, ?, ?, ?, ?, ?) "
     "RETURNING rowid"
@@ -50,15 +51,13 @@ class SqliteOutputs(SqlOutputs[Connection]):
 
     def _cited(self, sql: Connection, scope: Scope, ids: Sequence[str]) -> frozenset[str]:
         cited = set()
-        values: Row
         for id in ids:
             match = may_contain(sql, id)
-            source, values = "terms t JOIN entries e ON e.rowid = t.rowid WHERE terms MATCH ? AND", (match,)
-            if match is None:  # hundreds of words contain it, so a full scan is cheaper
-                source, values = "entries e WHERE", ()
-            select = (
-                f"SELECT 1 FROM {source} e.tenant = ? AND e.project = ? AND e.kind <> '{MESSAGE}' AND {CITES} LIMIT 1"  # noqa: S608
-            )
-            if sql.rows(select, (*values, *scope, id)):
-                cited.add(id)
+            sources: list[tuple[str, Row]] = [("entries e WHERE", ())]  # when hundreds of words contain it
+            if match is not None:
+                indexed = "terms t JOIN entries e ON e.rowid = t.rowid WHERE terms MATCH ? AND"
+                sources = [(indexed, (match,)), ("entries e WHERE e.rowid > (SELECT last FROM indexed) AND", ())]
+            for source, values in sources:
+                if id not in cited and sql.rows(CITED.format(source=source), (*values, *scope, id)):
+                    cited.add(id)
         return frozenset(cited)

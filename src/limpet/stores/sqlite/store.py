@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 
 import apsw
 
@@ -12,21 +13,21 @@ from limpet.catalogue.late import LateModule
 from limpet.light import TYPE_CHECKING, Any, Self, TypeVar
 from limpet.model import DataFolder, Entry, Scope
 from limpet.store import Distribution, Finding, Incoming, Progress, Restored, Usage, no_progress
-from limpet.stores.shared.call_log import SqlCallLog
-from limpet.stores.shared.outputs import import_outputs
 from limpet.stores.shared.sql import usage
-from limpet.stores.shared.vectors import SqlVectors
-from limpet.stores.sqlite.database import SCHEMA, Connection, Database, SqliteTransactions
+from limpet.stores.sqlite.connection import Connection
+from limpet.stores.sqlite.database import SCHEMA, Database, SqliteTransactions
 from limpet.stores.sqlite.entries import SqliteEntries
-from limpet.stores.sqlite.outputs import SqliteOutputs
 
 if TYPE_CHECKING:
+    from limpet.stores.shared import call_log, vectors
+    from limpet.stores.shared import outputs as shared_outputs
     from limpet.stores.shared.backup import Source
     from limpet.stores.sqlite import backup as backups
-    from limpet.stores.sqlite import health
+    from limpet.stores.sqlite import health, outputs
 else:
-    backups = LateModule("stores.sqlite.backup")
-    health = LateModule("stores.sqlite.health")
+    backups, health, outputs = map(LateModule, [f"stores.sqlite.{name}" for name in ("backup", "health", "outputs")])
+    shared_outputs = LateModule("stores.shared.outputs")
+    call_log, vectors = map(LateModule, ("stores.shared.call_log", "stores.shared.vectors"))
 
 T = TypeVar("T")
 
@@ -44,11 +45,23 @@ class SqliteStore:
 
     def _assemble(self, db: Database) -> None:
         self._db = db
-        transactions = SqliteTransactions(self._db)
+        self._transactions = SqliteTransactions(self._db)
         self.entries = SqliteEntries(self._db)
-        self.outputs = SqliteOutputs(transactions)
-        self.calls = SqlCallLog(transactions)
-        self.vectors = SqlVectors(transactions, "rowid")
+
+    # Most commands and hooks do without these parts, so each is imported at its first use.
+
+    @cached_property
+    def outputs(self) -> outputs.SqliteOutputs:
+        return outputs.SqliteOutputs(self._transactions)
+
+    @cached_property
+    def calls(self) -> call_log.SqlCallLog:
+        return call_log.SqlCallLog(self._transactions)
+
+    @cached_property
+    def vectors(self) -> vectors.SqlVectors:
+        # Texts wait for their vectors from the moment they join the word index.
+        return vectors.SqlVectors(self._transactions, "rowid", self.entries.settle)
 
     @property
     def place(self) -> str:
@@ -68,7 +81,7 @@ class SqliteStore:
             if con.rows("SELECT 1 FROM projects WHERE tenant = ? AND project = ?", tuple(scope)):
                 raise errors.project_not_empty(scope.project)
             count = self.entries.load(con, scope, entries, records)
-            import_outputs(con, scope, incoming)
+            shared_outputs.import_outputs(con, scope, incoming)
             return count
 
         return self._db.write(work, repeatable=False)  # a dump cannot be read twice
@@ -85,6 +98,7 @@ class SqliteStore:
 
     def scrub(self) -> bool:
         def work(con: Connection) -> None:
+            self.entries.catch_up(con)
             for index in ("terms", "output_terms"):
                 con.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")  # noqa: S608 - constant names
 
