@@ -61,8 +61,8 @@ ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 0.5, 5.0, 0.75, 0.2, 0.25
 # Those of a transformer, which reads a text whole, count more: 0.4 and 0.6.
 ABOUT_READ, ABOUT_READ_TURN = 1.5, 16.0
 # Where one document holds most of the question's words, meaning counts less: the words have found what was meant. The
-# share goes from the full one to ABOUT_FOUND while what the best document holds goes from one of HELD to the other.
-ABOUT_FOUND, HELD = 0.3, (0.4, 0.8)
+# share goes from the full one to ABOUT_FOUND while what the best document holds goes from one of COVERED to the other.
+ABOUT_FOUND, COVERED = 0.3, (0.4, 0.8)
 ABOUT_LEAST = 6.0  # taken for the best score by words where hardly a word matches
 ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
 ABOUT_MOST = 120  # texts whose embeddings are compared, the best by words first
@@ -378,7 +378,7 @@ class _Pool:
         best = max((near for doc, near in self.nearness.items() if doc not in self.turns), default=0.0) or 1.0
         is_static = self.sense is None or self.sense.kind == STATIC
         share, of_turn = (ABOUT, ABOUT_TURN) if is_static else (ABOUT_READ, ABOUT_READ_TURN)
-        least, most = HELD
+        least, most = COVERED
         share -= (share - ABOUT_FOUND) * min(1.0, max(0.0, (self._most_held() - least) / (most - least)))
         return {
             doc: near * of_turn if doc in self.turns else share * self.scale * near / best
@@ -387,7 +387,7 @@ class _Pool:
 
     def _most_held(self) -> float:
         """The share of the question, weighted by rarity, that the document with most of it holds."""
-        held: dict[int, float] = {}
+        covered: dict[int, float] = {}
         mass = 0.0
         for at, places in enumerate(self.candidates.positions):
             if at in self.question.joined or at in self.names:
@@ -395,8 +395,8 @@ class _Pool:
             mass += (rarity := self.rarity(self.candidates.counts[at]))
             for doc in places:
                 if doc in self.documents and doc not in self.turns:
-                    held[doc] = held.get(doc, 0.0) + rarity
-        return max(held.values(), default=0.0) / (mass or 1.0)
+                    covered[doc] = covered.get(doc, 0.0) + rarity
+        return max(covered.values(), default=0.0) / (mass or 1.0)
 
     def _users(self) -> dict[int, float]:
         """For what the user said in a history: the assistant mostly repeats it at length."""
