@@ -201,6 +201,7 @@ CHECKPOINT_TOKENS = 600  # of a conversation, stored before a client compacts it
 
 # Files of other memory tools
 PEER_FILE_MAX_BYTES = 256 << 20  # one file of another memory tool: it is read as one JSON text
+CHATS_MAX_BYTES = 1 << 30  # the conversations in the export of a chat program: read as one JSON text
 PEER_NOTE_MAX_BYTES = 4 << 20  # one file in a folder of another memory tool: a long book
 PEER_FILES_MAX = 100_000  # files of such a folder
 PEER_FOLDERS_DEEP = 32  # folders within folders there; deeper is a mistake

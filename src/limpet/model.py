@@ -111,6 +111,7 @@ class Draft(NamedTuple):
     extra: Mapping[str, Any] = EMPTY
     origin: str = ""  # of a restored or derived text; otherwise `next_entry` decides
     anew: bool = False  # nothing of the previous text is left in it
+    at: int = 0  # when it was written elsewhere, of what is imported; otherwise it is written now
 
 
 class Retry(NamedTuple):

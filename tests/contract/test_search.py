@@ -278,6 +278,7 @@ def test_the_embedded_store_prepares_no_statement_again_for_other_values(tmp_pat
     store._db.give(con)
     for number in range(5):
         put(store, scope, f"k{number}", f"The parser reads {number} files of the grammar")
+        assert store.entries.containing(scope, NOTES, "parser").total == number + 1
         assert len(store.entries.matching(scope, NOTES, Words((("parser",), ("grammars",))))) == number + 1
     store.close()
     assert any("FROM 'main'.'terms_idx'" in sql for sql in again), "the statements of the index itself are seen"

@@ -12,7 +12,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from mcp import ClientSession, StdioServerParameters
+from mcp import Client, ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from life.kit import COMMAND, Agent, Computer, Pipes
@@ -164,6 +164,49 @@ def test_a_root_whose_settings_cannot_be_used_answers_calls_with_the_reason(comp
 
     assert "the setting outputs.max_age is 'x'" in asyncio.run(work())
     assert not (computer.home / ".local/share/limpet/projects").exists()
+
+
+@pytest.mark.parametrize("offers", [True, False])
+def test_a_client_of_2026_07_28_is_asked_with_its_first_call_and_repeats_it(computer: Computer, offers: bool) -> None:
+    project = computer.repository("parser")
+    asked = []
+
+    async def listed(_context: Any) -> types.ListRootsResult:
+        asked.append(1)
+        return types.ListRootsResult.model_validate({"roots": [{"uri": project.as_uri()}]})
+
+    async def work() -> tuple[str, str]:
+        command, *more = (*COMMAND, "mcp")
+        server = StdioServerParameters(command=command, args=more, cwd=computer.home, env=computer.environment)
+        callback = listed if offers else None
+        async with Client(stdio_client(server), mode="2026-07-28", list_roots_callback=callback) as one:
+            await one.list_tools()
+            first = await one.call_tool("add_note", {"content": "Kept where it works"})
+            await one.call_tool("add_note", {"content": "And again"})
+            return one.instructions or "", "".join(part.model_dump_json() for part in first.content)
+
+    told = asyncio.run(work())
+    assert len(asked) == offers
+    words = [] if offers else ["--project", "personal"]
+    assert set(notes(computer, *words, where=project if offers else computer.home)) == {
+        "Kept where it works",
+        "And again",
+    }
+    assert PERSONAL not in "".join(told)  # where it is so, the answer to server/discover says it
+
+
+def test_what_a_client_of_2026_07_28_answers_need_not_be_an_answer(computer: Computer) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
+    }
+    with computer.started("mcp", where=computer.home) as server:
+        send_all(server, request(1, "tools/call", {**ADD, "_meta": meta}))
+        asked = json.loads(server.stdout.readline())["result"]
+        assert asked["inputRequests"] == {"limpet-roots": {"method": "roots/list"}}
+        send_all(server, request(2, "tools/call", {**ADD, "_meta": meta, "inputResponses": {"limpet-roots": 5}}))
+        assert json.loads(server.stdout.readline())["result"]["resultType"] == "complete"
+    assert notes(computer, "--project", "personal", where=computer.home) == ["Kept anyway"]
 
 
 def send_all(server: Pipes, *messages: dict[str, object]) -> None:

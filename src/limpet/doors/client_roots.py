@@ -1,7 +1,9 @@
 """Where a client works, asked of the client: MCP's roots, for a server that was started in no project.
 
 The question goes out after the handshake, so neither that nor the list of tools waits for the answer. Requests that
-need a project do, for a bounded time. The first root that is a folder counts, once, unless it is `/` or the home.
+need a project do, for a bounded time. A client of 2026-07-28 takes no question of a server: its first request that
+needs a project is answered with one, and it repeats the request with its answer. The first root that is a folder
+counts, once, unless it is `/` or the home.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 from limpet.api import Limpet
 from limpet.errors import LimpetError
 from limpet.home.place import is_nowhere
-from limpet.protocol import jsonrpc
+from limpet.protocol import jsonrpc, revisions
 
 ID = "limpet-roots"
 QUESTION = jsonrpc.encode({"jsonrpc": "2.0", "id": ID, "method": "roots/list"}) + b"\n"
@@ -51,6 +53,8 @@ class ClientRoots:
         if not isinstance(value, dict):
             return False
         method = value.get("method")
+        if revisions.is_modern(value.get("params")):
+            return not self._settled and method in NEED_A_PROJECT and self._take_modern(value)
         if method == "initialize":
             self._offered = offers_roots(value.get("params"))
         if not self._offered or self._settled:
@@ -66,6 +70,20 @@ class ClientRoots:
             if not self._settled:
                 self._waiting.append(value)
             return not self._settled
+
+    def _take_modern(self, request: dict[str, object]) -> bool:
+        """Answer a request of 2026-07-28 with the question; False if it is to be done, now that it has an answer."""
+        params, key = request.get("params"), request.get("id")
+        if key is None or not offers_roots(params):
+            return False
+        answers = params.get("inputResponses") if isinstance(params, dict) else None
+        if answers is None:
+            asked = {"resultType": "input_required", "inputRequests": {ID: {"method": "roots/list"}}}
+            self._door.send(jsonrpc.encode({"jsonrpc": "2.0", "id": key, "result": asked}) + b"\n")
+            return True
+        self._offered = True
+        self.settle(answers.get(ID) if isinstance(answers, dict) else None)
+        return False
 
     def settle(self, answer: object = None) -> None:
         """Decide by the client's answer, or without one; then do what has waited."""
@@ -99,8 +117,10 @@ class ClientRoots:
 
 
 def offers_roots(params: object) -> bool:
-    """Whether a client says in its handshake that it has roots."""
+    """Whether a client says that it has roots: in its handshake, or in each request."""
     capabilities = params.get("capabilities") if isinstance(params, dict) else None
+    if isinstance(params, dict) and revisions.is_modern(params):
+        capabilities = params["_meta"].get(revisions.CAPABILITIES_KEY)
     return isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 
 from limpet import limits
 from limpet.catalogue.operation import Context
@@ -34,13 +35,17 @@ class Imported(NamedTuple):
 def add_messages(
     ctx: Context,
     messages: Sequence[Message],
+    times: Sequence[int] = (),
     *,
     dry_run: bool = False,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Imported:
-    """Add new messages. `progress` gets the number of messages stored so far; a later failure keeps these."""
+    """Add new messages, with the time of each if it is known. `progress` gets the number of messages stored so far; a
+    later failure keeps these."""
     first = transcript.count(ctx)
-    fresh = _fresh(messages, Counter(stored.digest for stored in transcript.messages(ctx, 0, first)))
+    new = _new(messages, Counter(stored.digest for stored in transcript.messages(ctx, 0, first)))
+    fresh = [messages[index] for index in new]
+    dates = _in_order([times[index] for index in new] if times else [0] * len(new))
     calls = {call.id: call for message in messages for call in message.calls()}
     duplicates, outputs = len(messages) - len(fresh), 0
     if dry_run:
@@ -50,22 +55,30 @@ def add_messages(
         batch = [_with_references(ctx, message, calls) for message in fresh[start : start + BATCH]]
         outputs += sum(count for _, count in batch)
         # The digest is that of the message in the file, so that it is recognised when the file is read again.
-        pairs = zip(fresh[start:], batch, strict=False)
-        stored = [StoredMessage(short, digest(original), meter.message(short)) for original, (short, _) in pairs]
+        stored = [
+            StoredMessage(short, digest(original), meter.message(short), at=at)
+            for original, (short, _), at in zip(fresh[start:], batch, dates[start:], strict=False)
+        ]
         transcript.append(ctx, first + start, stored)
         progress(start + len(batch))
     return Imported(len(fresh), duplicates, outputs)
 
 
-def _fresh(messages: Sequence[Message], stored: Counter[str]) -> list[Message]:
-    fresh = []
-    for message in messages:
+def _new(messages: Sequence[Message], stored: Counter[str]) -> list[int]:
+    """The positions of the messages that are not stored."""
+    positions = []
+    for position, message in enumerate(messages):
         name = digest(message)
         if stored[name]:
             stored[name] -= 1
         else:
-            fresh.append(message)
-    return fresh
+            positions.append(position)
+    return positions
+
+
+def _in_order(times: Sequence[int]) -> list[int]:
+    """No message is older than the one before it, also where a time is missing or a clock went back."""
+    return list(accumulate(times, max))
 
 
 def _with_references(ctx: Context, message: Message, calls: Mapping[str, Call]) -> tuple[Message, int]:

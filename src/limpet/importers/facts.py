@@ -28,6 +28,7 @@ class Fact(NamedTuple):
     key: str
     text: str
     tags: tuple[str, ...] = ()
+    at: int = 0  # when it was written there, in milliseconds; 0 where nothing says so
 
 
 class Unread(NamedTuple):
@@ -42,6 +43,7 @@ class SourceFile(NamedTuple):
 
     path: str
     body: bytes | str
+    at: int = 0  # when it was changed, in milliseconds
 
 
 class Reader(NamedTuple):
@@ -52,7 +54,7 @@ class Reader(NamedTuple):
     read: Callable[[bytes], Iterator[Fact | Unread]] | Callable[[Iterable[SourceFile]], Iterator[Fact | Unread]]
 
 
-def fact(tool: str, name: str, text: str, tags: Iterable[str] = ()) -> Fact | Unread:
+def fact(tool: str, name: str, text: str, tags: Iterable[str] = (), at: int = 0) -> Fact | Unread:
     """A fact under a key that people can type and that begins with the tool, or why it cannot be kept."""
     title = " ".join(safe.visible(name, keep_newlines=False).split())
     if not title:
@@ -61,7 +63,7 @@ def fact(tool: str, name: str, text: str, tags: Iterable[str] = ()) -> Fact | Un
         return Unread(title, "it is empty")
     if why := safe.problem(text):
         return Unread(title, f"it holds {why}")
-    return Fact(a_key(f"{tool}/{title}"), text.strip(), a_few(tags))
+    return Fact(a_key(f"{tool}/{title}"), text.strip(), a_few(tags), at)
 
 
 def a_key(name: str) -> str:
@@ -183,7 +185,7 @@ def _within_bounds(fact: Fact) -> list[Fact]:
         rest = rest[cut:].lstrip("\n")
     parts.append(rest)
     named = [f"{fact.key} ({number})" if number > 1 else fact.key for number in range(1, len(parts) + 1)]
-    return [Fact(key, text, fact.tags) for key, text in zip(named, parts, strict=True) if text.strip()]
+    return [Fact(key, text, fact.tags, fact.at) for key, text in zip(named, parts, strict=True) if text.strip()]
 
 
 def _hash(text: str) -> str:
@@ -202,7 +204,7 @@ def _changed_here(entry: Entry) -> bool:
 def _draft(entry: Entry | None, fact: Fact) -> Draft | None:
     if entry is not None and (_same(entry, fact) or _changed_here(entry)):
         return None
-    return Draft(fact.text, tags=fact.tags, extra={HASH: _hash(fact.text)}, anew=True)
+    return Draft(fact.text, tags=fact.tags, extra={HASH: _hash(fact.text)}, anew=True, at=fact.at)
 
 
 def _counted(counts: ImportedFacts, entry: Entry | None, fact: Fact) -> ImportedFacts:

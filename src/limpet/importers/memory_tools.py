@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from limpet import errors, limits
 from limpet.clients.base import a_text
 from limpet.importers.facts import Fact, Json, Reader, SourceFile, Unread, fact, records, texts_of
+from limpet.importers.transcripts import time_of
 from limpet.record import NamedTuple
 
 SERVER_MEMORY = "server-memory"
@@ -89,21 +90,22 @@ def files(top: str) -> Iterator[SourceFile]:
             if count > limits.PEER_FILES_MAX:
                 yield SourceFile(f"{prefix}{name}", f"it comes after {limits.PEER_FILES_MAX:,} other files")
                 return
-            yield SourceFile(f"{prefix}{name}", _content(name, handle))
+            yield _file(f"{prefix}{name}", name, handle)
 
 
-def _content(name: str, folder: int) -> bytes | str:
+def _file(path: str, name: str, folder: int) -> SourceFile:
     try:
         handle = os.open(name, _OPEN_FLAGS, dir_fd=folder)
     except OSError as problem:
-        return LINK if _is_link(name, folder) else f"it cannot be opened ({problem.strerror})"
+        return SourceFile(path, LINK if _is_link(name, folder) else f"it cannot be opened ({problem.strerror})")
     with os.fdopen(handle, "rb") as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
-            return "it is not a file"
+            return SourceFile(path, "it is not a file")
         if about.st_size > limits.PEER_NOTE_MAX_BYTES:
-            return f"it has {about.st_size:,} bytes; files are read up to {limits.PEER_NOTE_MAX_BYTES:,}"
-        return file.read(limits.PEER_NOTE_MAX_BYTES)
+            most = f"files are read up to {limits.PEER_NOTE_MAX_BYTES:,}"
+            return SourceFile(path, f"it has {about.st_size:,} bytes; {most}")
+        return SourceFile(path, file.read(limits.PEER_NOTE_MAX_BYTES), about.st_mtime_ns // 1_000_000)
 
 
 def _is_link(name: str, folder: int) -> bool:
@@ -175,7 +177,7 @@ def _anthropic_memory(files: Iterable[SourceFile]) -> Iterator[Fact | Unread]:
     """A folder of text files that a model wrote. Each file is one text, under its path."""
     for file in files:
         text = _decoded(file)
-        yield text if isinstance(text, Unread) else fact(ANTHROPIC_MEMORY, file.path, text)
+        yield text if isinstance(text, Unread) else fact(ANTHROPIC_MEMORY, file.path, text, at=file.at)
 
 
 # --- what Markdown files say to coding agents --------------------------------------------------------------------
@@ -193,7 +195,7 @@ def _rules(tool: str) -> Callable[[Iterable[SourceFile]], Iterator[Fact | Unread
         for file in files:
             if file.path.lower().endswith(RULE_FILES[tool]):
                 text = _decoded(file)
-                yield text if isinstance(text, Unread) else fact(tool, file.path, text)
+                yield text if isinstance(text, Unread) else fact(tool, file.path, text, at=file.at)
             else:
                 yield Unread(file.path, f"only files that end with {' or '.join(RULE_FILES[tool])} are read")
 
@@ -232,7 +234,7 @@ def _mem0(body: bytes) -> Iterator[Fact | Unread]:
         else:
             id = record.get("id")
             name = str(id) if isinstance(id, str | int) and str(id).strip() else _short(text)
-            yield fact(MEM0, name, text, _mem0_tags(record))
+            yield fact(MEM0, name, text, _mem0_tags(record), time_of(record))
 
 
 def _mem0_rows(body: bytes, where: str) -> Iterator[tuple[str, object]]:
@@ -281,16 +283,16 @@ def _basic_memory(files: Iterable[SourceFile]) -> Iterator[Fact | Unread]:
             yield Unread(file.path, "it is not a Markdown note")
             continue
         text = _decoded(file)
-        yield text if isinstance(text, Unread) else _note(file.path, text)
+        yield text if isinstance(text, Unread) else _note(file, text)
 
 
-def _note(path: str, text: str) -> Fact | Unread:
+def _note(file: SourceFile, text: str) -> Fact | Unread:
     fields, body = _front_matter(text)
-    name = "".join(fields.get("permalink", ())) or re.sub(r"\.(md|markdown)$", "", path, flags=re.IGNORECASE)
+    name = "".join(fields.get("permalink", ())) or re.sub(r"\.(md|markdown)$", "", file.path, flags=re.IGNORECASE)
     title = "".join(fields.get("title", ()))
     if title and not body.lstrip().startswith("# "):
         body = f"# {title}\n\n{body}"
-    return fact(BASIC_MEMORY, name, body, [*fields.get("tags", ()), *_observed(body)])
+    return fact(BASIC_MEMORY, name, body, [*fields.get("tags", ()), *_observed(body)], file.at)
 
 
 def _front_matter(text: str) -> tuple[dict[str, list[str]], str]:

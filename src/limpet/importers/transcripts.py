@@ -11,16 +11,20 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from math import isfinite
 
 from limpet import clients, limits
 from limpet.clients.base import CodingAgent, a_text
 from limpet.light import Any, json, re
+from limpet.model import LAST_MS, milliseconds
 from limpet.platform import open_ordinary
 from limpet.record import NamedTuple
 from limpet.window.formats import anthropic, openai_responses
 from limpet.window.messages import ASSISTANT, SYSTEM, TOOL, USER, Call, Media, Message, Part, Result, Text
 
 Record = Mapping[str, Any]
+TIMES = ("timestamp", "created_at", "createdAt", "create_time", "updated_at")
+LAST_SECONDS = 1 << 35  # a number above it counts milliseconds: as seconds it would be after the year 3000
 
 # What agents and hooks insert into the messages of a user.
 _INSERTED = re.compile(r"<(system-reminder|limpet|hook_context)>.*?</\1>", re.DOTALL)
@@ -45,6 +49,7 @@ class Transcript(NamedTuple):
     lines: int
     unread: tuple[UnreadLine, ...]
     title: str = ""  # by which the agent lists the session
+    times: tuple[int, ...] = ()  # when each message was said, in milliseconds; 0 where nothing says so
 
 
 class MessageCollector:
@@ -157,7 +162,7 @@ def _transcript(
 ) -> Transcript:
     skipped = list(unread)
     session = folder = ""
-    latest: dict[str, list[Message]] = {}  # by record id, in the order of first appearance
+    latest: dict[str, list[tuple[Message, int]]] = {}  # by record id, in the order of first appearance
     title = ""
     for index, (number, record) in enumerate(records):
         title = client.title_of(record) or title
@@ -172,9 +177,37 @@ def _transcript(
             skipped.append(UnreadLine(number, f"it is not what {client.name} writes"))
             continue
         session, folder = session or named[0], folder or named[1]
-        latest[client.record_id(record) or f"#{index}"] = messages
-    ordered = tuple(message for messages in latest.values() for message in messages)
-    return Transcript(client.name, session, folder, ordered, lines, tuple(sorted(skipped)), title)
+        at = time_of(record)
+        latest[client.record_id(record) or f"#{index}"] = [(message, at) for message in messages]
+    ordered = [pair for pairs in latest.values() for pair in pairs]
+    talk, times = tuple(message for message, _ in ordered), tuple(at for _, at in ordered)
+    return Transcript(client.name, session, folder, talk, lines, tuple(sorted(skipped)), title, times)
+
+
+def time_of(record: Record) -> int:
+    """When a record was written, in milliseconds: by the names that programs give to times. 0 where nothing says so."""
+    inner = record.get("info")
+    for place in (record, inner if isinstance(inner, dict) else {}):
+        times = place.get("time")
+        dated = [times.get("created")] if isinstance(times, dict) else [times]
+        for value in (*(place.get(name) for name in TIMES), *dated):
+            if at := milliseconds_of(value):
+                return at
+    return 0
+
+
+def milliseconds_of(value: object) -> int:
+    """A time as programs write it: ISO 8601, or seconds or milliseconds since 1970. 0 for anything else."""
+    if isinstance(value, str):
+        try:
+            at = milliseconds(value)
+        except (ValueError, OverflowError):
+            return 0
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value):
+        at = int(value if value > LAST_SECONDS else value * 1_000)
+    else:
+        return 0
+    return at if 0 < at <= LAST_MS else 0
 
 
 def _writer(candidates: Sequence[CodingAgent], records: Sequence[Record]) -> CodingAgent | None:

@@ -31,7 +31,15 @@ from limpet.protocol.jsonrpc import (
     RpcError,
     dumps,
 )
-from limpet.protocol.revisions import CLIENT_KEY, HANDSHAKE, MODERN, SERVER_KEY, VERSION_KEY, named_revision
+from limpet.protocol.revisions import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    HANDSHAKE,
+    MODERN,
+    SERVER_KEY,
+    VERSION_KEY,
+    named_revision,
+)
 from limpet.redaction import Masking
 
 if TYPE_CHECKING:
@@ -267,7 +275,9 @@ class Surface:
         }
 
     def _instructions(self, params: Json, client: ClientState) -> str:
-        capabilities = params.get("capabilities")
+        meta = params.get("_meta")
+        said = meta.get(CAPABILITIES_KEY) if isinstance(meta, dict) else None  # in 2026-07-28
+        capabilities = params.get("capabilities", said)
         guide = guidance(self._operations)
         if self._late_project and isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict):
             return guide

@@ -44,8 +44,9 @@ def begin_session(ctx: Context, task: str = "") -> SessionInfo:
     return as_session(change.entry)
 
 
-def name_session(ctx: Context, name: str) -> None:
-    """Name a session that has no task, so that people recognise it. One that was not written to has no entry."""
+def name_session(ctx: Context, name: str, at: int = 0) -> None:
+    """Name a session that has no task, so that people recognise it. One that was not written to has no entry. `at` is
+    when it was last active, of one that is imported."""
     entry = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
     words = " ".join(name.split())
     if entry is None or entry.content or not words:
@@ -53,7 +54,7 @@ def name_session(ctx: Context, name: str) -> None:
     text = words if len(words) <= limits.SESSION_NAME_CHARS else f"{words[: limits.SESSION_NAME_CHARS - 1]}…"
 
     def decide(before: Entry | None) -> Draft | None:
-        return None if before is None or before.content else before.revised(content=text)
+        return None if before is None or before.content else before.revised(content=text, at=at)
 
     ctx.store.entries.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp("begin_session"))
 

@@ -162,6 +162,7 @@ class StoredMessage(NamedTuple):
     tokens: int
     after: int | None = None  # the position it follows, if that is not the one before it
     is_masked: bool = False  # it was read from the store, where its secrets are masked, or was purged there
+    at: int = 0  # when it was said, of what is imported
 
     @classmethod
     def of(cls, message: Message, tokens: int) -> StoredMessage:
@@ -184,7 +185,7 @@ def append(ctx: Context, first: int, messages: Sequence[StoredMessage]) -> None:
         record = MessageRecord(stored.message.role, stored.digest, stored.tokens, packed.body, stored.after)
         origin = _origin(ctx, stored.message)
         tags = () if stored.after is None else (EDIT_TAG,)
-        draft = Draft(packed.text, ctx.session, tags, extra=record.to_json(), origin=origin)
+        draft = Draft(packed.text, ctx.session, tags, extra=record.to_json(), origin=origin, at=stored.at)
         drafts.append((_key(ctx.session, position), draft))
     ctx.store.entries.append(ctx.scope, MESSAGE, drafts, ctx.stamp("append_messages"))
 

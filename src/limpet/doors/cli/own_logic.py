@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from limpet.catalogue import table
     from limpet.doors.cli import replies
     from limpet.journal import recover as journal_recovery
-    from limpet.protocol import jsonrpc, mcp_server
+    from limpet.protocol import jsonrpc, mcp_server, revisions
     from limpet.text import tokens
     from limpet.upkeep import access_tokens
 else:
     table, replies, tokens = map(LateModule, ("catalogue.table", "doors.cli.replies", "text.tokens"))
     jsonrpc, mcp_server = map(LateModule, ("protocol.jsonrpc", "protocol.mcp_server"))
+    revisions = LateModule("protocol.revisions")
     journal_recovery, access_tokens = map(LateModule, ("journal.recover", "upkeep.access_tokens"))
 
 Json = dict[str, Any]
@@ -246,7 +247,7 @@ def costs(profile: str) -> Json:
     """Every tool of a profile as a client gets it from the newest revision of the protocol, with its cost."""
     # Listing tools uses no store, and looking at prices must not create one.
     surface = mcp_server.Surface(cast("Limpet", None), profile)
-    method, revision = "tools/list", mcp_server.MODERN[-1]
+    method, revision = "tools/list", revisions.MODERN[-1]
     listed = surface.handler(method, {}, revision)({}, mcp_server.ClientState(), revision)
     reply = mcp_server.finished(method, listed, revision)
     rows = [

@@ -23,8 +23,9 @@ from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import Screen, shown_place
 from limpet.doors.cli.run import Invocation
 from limpet.home.trust import FOLDER
-from limpet.importers import conversations, facts, memory_tools
+from limpet.importers import chats, conversations, facts, memory_tools
 from limpet.importers import transcripts as transcript_files
+from limpet.importers.transcripts import Transcript
 from limpet.model import Scope
 from limpet.recall import embeddings
 from limpet.redaction import Masking
@@ -89,17 +90,22 @@ def import_(
             raise Misuse("import store takes the file of a store, and nothing else.")
         _import_store(cli, source)
         return
+    if file in chats.APPS and (source is not None or not os.path.exists(file)):
+        if merge or every or cli.session or source is None:
+            raise Misuse(f"import {file} takes the file of an export, and at most --dry-run.")
+        _import_chats(cli, file, source, dry_run=dry_run)
+        return
     if file in TOOLS and (source is not None or not os.path.exists(file)):
         if merge or every or cli.session or source is None:
             raise Misuse(f"import {file} takes the place where it keeps things, and at most --dry-run.")
         _import_memory(cli, file, source, dry_run=dry_run)
         return
     if source is not None:
-        raise errors.no_import(file, ", ".join(("transcript", "store", *TOOLS)))
+        raise errors.no_import(file, ", ".join(("transcript", "store", *chats.APPS, *TOOLS)))
     if every or dry_run or cli.session:
         raise Misuse("One file is read; --session, --all and --dry-run go with `import transcript`.")
     if file != "-" and not os.path.lexists(file):
-        raise errors.no_import(file, ", ".join(("transcript", "store", *TOOLS)))
+        raise errors.no_import(file, ", ".join(("transcript", "store", *chats.APPS, *TOOLS)))
     hold, masking = cli.hold, Masking(cli.keep_secret)
     with _source(file) as stream, counted(_read_lines(stream), "read") as lines:
         count = hold.import_lines(lines, merge=merge, exact=exact, masking=masking)
@@ -320,17 +326,9 @@ def _transcript(cli: Invocation, path: str, dry_run: bool, masking: Masking) -> 
     if not transcript.client:
         raise errors.not_a_transcript(path, f"none of its {transcript.lines:,} lines is known", list(CLIENTS))
     session = cli.session or transcript.session or Path(path).stem
-    total, progress = len(transcript.messages), Progress()
-    added = conversations.add_messages(
-        cli.hold.context(session, "import", masking),
-        transcript.messages,
-        dry_run=dry_run,
-        progress=lambda count: progress.show(f"{count:,} of {total:,} messages kept"),
-    )
+    progress = Progress()
+    added = _add_conversation(cli, session, transcript, dry_run, masking, progress)
     progress.end()
-    if not dry_run:
-        requests = (message.text() for message in transcript.messages if message.role == USER)
-        sessions.name_session(cli.hold.context(session, "import", masking), transcript.title or next(requests, ""))
     return {
         "file": os.path.abspath(path),
         "client": transcript.client,
@@ -340,6 +338,63 @@ def _transcript(cli: Invocation, path: str, dry_run: bool, masking: Masking) -> 
         "unread": [line._asdict() for line in transcript.unread[: limits.UNREAD_NAMED]],
         "unread_count": len(transcript.unread),
     }
+
+
+def _add_conversation(
+    cli: Invocation, session: str, talk: Transcript, dry_run: bool, masking: Masking, progress: Progress
+) -> conversations.Imported:
+    """Its messages with their times, and its title."""
+    ctx, total = cli.hold.context(session, "import", masking), len(talk.messages)
+    added = conversations.add_messages(
+        ctx,
+        talk.messages,
+        talk.times,
+        dry_run=dry_run,
+        progress=lambda count: progress.show(f"{count:,} of {total:,} messages kept"),
+    )
+    if not dry_run:
+        requests = (message.text() for message in talk.messages if message.role == USER)
+        sessions.name_session(ctx, talk.title or next(requests, ""), max(talk.times, default=0))
+    return added
+
+
+# --- chats ------------------------------------------------------------------------------------------------------------
+
+
+def _import_chats(cli: Invocation, app: str, source: str, *, dry_run: bool) -> None:
+    """Take every conversation of a chat program's export in, each as a session."""
+    masking, progress = Masking(cli.keep_secret), Progress()
+    totals = conversations.Imported(0, 0, 0)
+    talks, unread = chats.read(app, source)
+    for count, talk in enumerate(talks, 1):
+        added = _add_conversation(cli, talk.session, talk, dry_run, masking, Progress(quiet=True))
+        totals = conversations.Imported(*map(sum, zip(totals, added, strict=True)))
+        progress.show(f"{count:,} of {len(talks):,} conversations kept")
+    progress.end()
+    reply: Json = {
+        "app": app,
+        "source": os.path.abspath(source),
+        "project": cli.hold.scope.project,
+        "dry_run": dry_run,
+        "sessions": len(talks),
+        **totals._asdict(),
+        "unread": [part._asdict() for part in unread[: limits.UNREAD_NAMED]],
+        "unread_count": len(unread),
+        **({} if dry_run else masked_json(masking)),
+    }
+
+    def draw(screen: Screen) -> None:
+        would = "would be added" if dry_run else "added"
+        screen.line(
+            f"{source}: {len(talks):,} conversations, {totals.messages:,} messages {would} to project "
+            f"{reply['project']}, {totals.known:,} were there already"
+        )
+        for part in reply["unread"]:
+            screen.line(f"  {part['part']} was not read: {part['why']}")
+        _more(screen, reply["unread_count"] - len(reply["unread"]))
+
+    cli.say_masked(reply)
+    cli.answer(reply, draw)
 
 
 def _files(source: str, root: str, every: bool) -> list[str]:

@@ -178,9 +178,9 @@ class Writer:
         version = 1 + _number(self._con, LAST_VERSION, (*self._scope, SESSION, stamp.session))
         self.write((SESSION, stamp.session), version, None, Draft(""), first)
 
-    def load(self, entries: Iterable[Entry], tallies: Tallies) -> int:
+    def load(self, entries: Iterable[Entry], tallies: rows.Sums) -> int:
         """The rows and the tags of many new entries: statements that are sent while earlier ones are being run."""
-        count = 0
+        total = 0
         tags: list[Row] = []
         entries = iter(entries)
         while some := list(islice(entries, ROWS)):
@@ -192,10 +192,10 @@ class Writer:
             for entry in some:
                 tallies.add(entry)
                 self.clock = max(self.clock, entry.updated_at)
-            count += len(some)
+            total += len(some)
         insert(self._con, NEW_TAGS, TAG, tags)
         self._con.execute(ALL_WAITING, self._scope)
-        return count
+        return total
 
     def put(self, entries: Sequence[Entry]) -> None:
         """The rows and the tags of new entries."""
@@ -255,24 +255,7 @@ def _changes(scope: Scope, before: Entry | None, after: Entry | None, doc: int |
         yield NEW_TAGS.format(", ".join([TAG] * len(new - old))), tagged
 
 
-class Tallies:
-    """The counts of many new entries, each written once: ten thousand updates of one row would be slow."""
-
-    def __init__(self) -> None:
-        self._counts: dict[tuple[str, str, str], tuple[str, int]] = {}
-
-    def add(self, entry: Entry) -> None:
-        for count in rows.counts(None, entry):
-            name = (count.kind, count.session, count.tag)
-            label, sum_ = self._counts.get(name, (count.label, 0))
-            self._counts[name] = (label, sum_ + count.step)
-
-    def write(self, con: Con, scope: Scope) -> None:
-        if self._counts:
-            count(con, scope, [(*name, *counted) for name, counted in self._counts.items()])
-
-
-def count(con: Con, scope: Scope, steps: Sequence[tuple[str, str, str, str, int]]) -> None:
+def count(con: Con, scope: Scope, steps: Sequence[rows.Count]) -> None:
     """Add steps of kind, session, tag, label and step to the tallies."""
     for start in range(0, len(steps), ROWS):
         insert(con, COUNT, "(%s, %s, %s, %s, %s, %s, %s)", [(*scope, *step) for step in steps[start : start + ROWS]])

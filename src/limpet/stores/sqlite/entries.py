@@ -30,7 +30,7 @@ from limpet.store import (
     to_json,
 )
 from limpet.stores.shared import retries, rows
-from limpet.stores.shared.rows import E_FIELDS, FIELDS, indexed_text
+from limpet.stores.shared.rows import E_FIELDS, FIELDS, folded_tags, indexed_text
 from limpet.stores.shared.sql import Row
 from limpet.stores.sqlite.connection import Connection
 from limpet.stores.sqlite.database import Database
@@ -42,6 +42,7 @@ from limpet.stores.sqlite.index import (
     may_contain,
     similar,
     sketch,
+    sketch_all,
     tag_token,
     tidy,
     waits,
@@ -83,6 +84,10 @@ STORED = f"tenant, project, {FIELDS}"
 WAITING = "SELECT rowid FROM entries WHERE rowid > (SELECT last FROM indexed)"
 WAITING_ROW = f"SELECT rowid, {STORED} FROM entries WHERE rowid = ?"  # noqa: S608
 NEW_ENTRY_AS = f"INSERT INTO entries (rowid, {STORED}) VALUES (?{', ?' * len(STORED.split(', '))})"  # noqa: S608
+TAKEN = (
+    "SELECT EXISTS (SELECT 1 FROM events WHERE tenant = ?1 AND project = ?2 AND kind = ?3 AND key = ?4) "
+    "OR EXISTS (SELECT 1 FROM entries WHERE tenant = ?1 AND project = ?2 AND kind = ?3 AND key = ?4)"
+)
 NEXT_CLOCK = "UPDATE projects SET clock = clock + 1 WHERE tenant = ? AND project = ? RETURNING clock"
 ADD_TO_TALLY = (
     "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
@@ -185,17 +190,31 @@ class SqliteEntries:
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         def work(con: Connection) -> tuple[Entry, ...]:
-            match = _match(con, words)
-            if match is None:
-                return ()
-            source, values = _source(scope, query, match)
-            # Newest first is the order of the index itself, read from its end: no scores are needed with `every`.
-            order = "t.rowid DESC" if words.every else "t.rank"
-            sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?"  # noqa: S608
-            newest = _of_layers(con, source, sql, (*values, query.limit))
-            return tuple(self._entry(scope, row) for row in islice(newest, query.limit))
+            newest = list(islice(self._waiting(con, scope, query, words), query.limit))
+            match = _match(con, words) if len(newest) < query.limit else None
+            if match is not None:
+                source, values = _source(scope, query, match)
+                # Newest first is the order of the index itself, read from its end: no scores are needed with `every`.
+                order = "t.rowid DESC" if words.every else "t.rank"
+                sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?"  # noqa: S608
+                newest += _of_layers(con, source, sql, (*values, query.limit - len(newest)))
+            return tuple(self._entry(scope, row) for row in newest)
 
-        return self._searching(work)
+        # A write asks this too, and must not index for it. Tags are in the index alone.
+        return self._searching(work) if query.tags or query.tags_any else self._db.snapshot(work)
+
+    def _waiting(self, con: Connection, scope: Scope, query: Listing, words: Words) -> Iterator[Row]:
+        """Matches among the texts that wait for the index: those with the most of the words, then the newest."""
+        groups = [frozenset(analyse.terms([*group])) for group in words.groups if group]
+        if query.tags or query.tags_any or not groups:
+            return
+        least = len(groups) if words.every else 1
+        source, values = _source(scope, query)
+        sql = f"SELECT {E_FIELDS} FROM {source} AND e.rowid = ?"  # noqa: S608
+        counted = [(sum(map(terms.isdisjoint, groups)), doc) for doc, terms in self._index.waiting_terms(con)]
+        for lacking, doc in sorted(counted, key=lambda item: item[0]):  # ties stay newest first
+            if len(groups) - lacking >= least:
+                yield from con.rows(sql, (*values, doc))
 
     def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
         def work(con: Connection) -> tuple[Entry, ...]:
@@ -286,6 +305,8 @@ class SqliteEntries:
             committed = True
         finally:
             self._learn(new, committed)
+        if any(kind != SESSION for kind, _, _ in edits) and not any(change.replayed for change in changes):
+            self._sessions.add((*scope, stamp.session))
         self._sessions.difference_update({(*scope, key) for kind, key, _ in edits if kind == SESSION})
         return changes
 
@@ -533,15 +554,26 @@ class SqliteEntries:
     ) -> int:
         """Add the entries and events of a dump to an empty project, inside a transaction. Returns how many entries."""
         count = seq = clock = 0
-        new = NewWords()
-        for entry in sorted(entries, key=lambda entry: entry.created_at):  # the index is in order of creation
-            self._put(con, scope, None, entry, new)
-            self._index.catch_up(con, new, LOADED_TOGETHER)
-            count, clock = count + 1, max(clock, entry.updated_at)
+        new, sums = NewWords(), rows.Sums()
         self._index.catch_up(con, new)
-        for record in records:
-            con.execute(NEW_EVENT, rows.event_row(scope, record))
-            seq, clock = max(seq, record["seq"]), max(clock, record["at"])
+        in_order = iter(sorted(entries, key=lambda entry: entry.created_at))  # so that the index is too
+        while batch := list(islice(in_order, LOADED_TOGETHER)):
+            first = con.rows("SELECT coalesce(max(rowid), 0) + 1 FROM entries")[0][0]
+            numbered = list(enumerate(batch, first))
+            con.executemany(NEW_ENTRY_AS, [(doc, *rows.to_row(scope, entry)) for doc, entry in numbered])
+            sketch_all(con, scope, numbered)
+            texts = [(doc, scope, indexed_text(entry), folded_tags(entry)) for doc, entry in numbered]
+            self._index.append(con, texts, new)
+            for entry in batch:
+                sums.add(entry)
+                clock = max(clock, entry.updated_at)
+            count += len(batch)
+        con.executemany(ADD_TO_TALLY, [(*scope, *counted) for counted in sums.counts()])
+        changes = iter(records)
+        while some := list(islice(changes, LOADED_TOGETHER)):
+            con.executemany(NEW_EVENT, [rows.event_row(scope, record) for record in some])
+            seq = max(seq, *(record["seq"] for record in some))
+            clock = max(clock, *(record["at"] for record in some))
         con.execute("INSERT INTO projects VALUES (?, ?, ?, ?)", (*scope, seq, clock))
         return count
 
@@ -691,7 +723,7 @@ def _by_done(query: Listing) -> str:
 
 def _is_taken(con: Connection, scope: Scope, kind: str, key: str) -> bool:
     """Whether an entry of that name exists or ever existed."""
-    return _last_version(con, scope, kind, key) > 0 or bool(con.rows(ONE_ENTRY, (*scope, kind, key)))
+    return bool(con.rows(TAKEN, (*scope, kind, key))[0][0])
 
 
 def _last_version(con: Connection, scope: Scope, kind: str, key: str) -> int:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -35,8 +36,13 @@ WINDOW = 3  # adjacent words of a longer text that are looked for
 PHRASES_MAX = 64  # combinations of such words that are looked for as phrases
 TIDY_PAGES = 16  # of the index that are rewritten when an entry is deleted: a millisecond
 AS_BYTES = ", ".join(f"CAST({name} AS BLOB)" for name in ("tenant", "project", "kind", "key", "content", "tags"))
-WAITING_TEXTS = f"SELECT rowid, {AS_BYTES} FROM entries WHERE rowid > ? ORDER BY rowid"  # noqa: S608 - constants
+WAITING_TEXTS = f"SELECT rowid, {AS_BYTES} FROM entries WHERE rowid > ? ORDER BY rowid LIMIT ?"  # noqa: S608 - constants
 WAITING_VECTOR = "INSERT OR IGNORE INTO vectors_waiting VALUES (?, ?, ?)"
+IS_WORD = "SELECT 1 FROM pieces WHERE piece = ?1 AND word = ?1"
+NEW_AMONG = (
+    "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM pieces WHERE piece = value AND word = value)"
+)
+NEW_PIECE = "INSERT OR IGNORE INTO pieces VALUES (?, ?)"
 SAME_LOOKED_AT, NEAR_LOOKED_AT = 20, 200  # sketches of the same text, and of texts with the same gist
 NEW_SKETCH = "INSERT OR IGNORE INTO sketches VALUES (?, ?, ?, ?, ?)"
 NO_SKETCH = "DELETE FROM sketches WHERE tenant = ? AND project = ? AND near = ? AND exact = ? AND doc = ?"
@@ -48,6 +54,9 @@ UNUSED = (
     "SELECT value FROM json_each(?) "
     "WHERE NOT EXISTS (SELECT 1 FROM terms WHERE terms MATCH '\"' || value || '\"' LIMIT 1)"
 )
+
+
+WaitingText = tuple[int, Scope, str, list[str]]  # its number, project, text and tags
 
 
 class NewWords:
@@ -73,6 +82,7 @@ class WordIndex:
         self._cached: set[str] = set()
         self._generation = ""
         self._families: tuple[tuple[int, int] | None, dict[str, set[str]]] = (None, {})
+        self._waiting: dict[tuple[int, bytes], frozenset[str]] = {}  # terms of texts by number and checksum
 
     def learn(self, new: NewWords) -> None:
         """Cache words that are now on disk, up to a limit."""
@@ -124,23 +134,34 @@ class WordIndex:
             return 0
         texts = list(waiting_texts(con, self.last(con)))
         if texts:
-            self._read_generation(con, new)
-            self._add(con, [(doc, analyse.index_words(text), tags) for doc, _, text, tags in texts if text], new)
-            con.executemany(WAITING_VECTOR, [(*scope, doc) for doc, scope, text, _ in texts if text])
-            con.execute("UPDATE indexed SET last = ?", (texts[-1][0],))
+            self.append(con, texts, new)
         new.waiting = 0
         return len(texts)
+
+    def append(self, con: Connection, texts: Sequence[WaitingText], new: NewWords) -> None:
+        """Index the texts that wait; they are all there are."""
+        self._read_generation(con, new)
+        self._add(con, [(doc, analyse.index_words(text), tags) for doc, _, text, tags in texts if text], new)
+        con.executemany(WAITING_VECTOR, [(*scope, doc) for doc, scope, text, _ in texts if text])
+        con.execute("UPDATE indexed SET last = ?", (texts[-1][0],))
+
+    def waiting_terms(self, con: Connection) -> list[tuple[int, frozenset[str]]]:
+        """The texts that wait, newest first, by number and terms. These are cached: a write may ask for them."""
+        numbered = con.rows("SELECT rowid, hash FROM entries WHERE rowid > (SELECT last FROM indexed)")
+        cached = self._waiting
+        self._waiting = {
+            (doc, digest): cached.get((doc, digest)) or terms_of(con, doc) for doc, digest in reversed(numbered)
+        }
+        return [(doc, terms) for (doc, _), terms in self._waiting.items()]
 
     def _add(self, con: Connection, texts: Sequence[tuple[int, Sequence[str], Iterable[str]]], new: NewWords) -> None:
         """Add texts to the index: their numbers, words and tags."""
         tokens = [(doc, " ".join((*words, *map(tag_token, tags)))) for doc, words, tags in texts]
         con.executemany("INSERT INTO terms (rowid, text) VALUES (?, ?)", tokens)
         unknown = set().union(*(words for _, words, _ in texts)) - self._cached - new.words
-        for word in sorted(unknown):
-            con.execute("INSERT OR IGNORE INTO pieces VALUES (?, ?)", (word, word))
-            if con.changes():
-                suffixes = [(piece, word) for piece in analyse.pieces(word)[1:]]
-                con.executemany("INSERT OR IGNORE INTO pieces VALUES (?, ?)", suffixes)
+        fresh = con.rows(NEW_AMONG, (json.dumps([*unknown]),))
+        # In the order of the table, so that a page is written once.
+        con.executemany(NEW_PIECE, sorted((piece, word) for (word,) in fresh for piece in analyse.pieces(word)))
         new.words |= unknown
 
     def _read_generation(self, con: Connection, new: NewWords) -> None:
@@ -181,9 +202,15 @@ def waits(con: Connection) -> bool:
     return bool(con.execute("SELECT last < (SELECT max(rowid) FROM entries) FROM indexed").fetchall()[0][0])
 
 
-def waiting_texts(con: Connection, last: int) -> Iterator[tuple[int, Scope, str, list[str]]]:
+def terms_of(con: Connection, doc: int) -> frozenset[str]:
+    """The terms of one text."""
+    texts = (text for number, _, text, _ in waiting_texts(con, doc - 1, 1) if number == doc)
+    return frozenset(analyse.term(word) for text in texts for word in analyse.index_words(text))
+
+
+def waiting_texts(con: Connection, last: int, most: int = -1) -> Iterator[WaitingText]:
     """The texts after a number, with their project and tags. Damaged ones too, so that they are found and named."""
-    for doc, *columns in con.rows(WAITING_TEXTS, (last,)):
+    for doc, *columns in con.rows(WAITING_TEXTS, (last, most)):
         tenant, project, kind, key, content, tags = (bytes(column).decode(errors="replace") for column in columns)
         try:
             labels = tuple(map(str, json.loads(tags)))
@@ -193,6 +220,7 @@ def waiting_texts(con: Connection, last: int) -> Iterator[tuple[int, Scope, str,
         yield doc, Scope(tenant, project), indexed_text(entry), folded_tags(entry)
 
 
+@lru_cache(2_000)
 def tag_token(folded: str) -> str:
     """The token for a tag. Words of a text have no diacritics, so none of them is such a token."""
     return "\u00ff" + folded.encode().hex()
@@ -212,6 +240,11 @@ def sketch(con: Connection, scope: Scope, doc: int, before: Entry | None, after:
         con.execute(NO_SKETCH, (*scope, *mark, doc))
     for mark in new:
         con.execute(NEW_SKETCH, (*scope, *mark, doc))
+
+
+def sketch_all(con: Connection, scope: Scope, entries: Iterable[tuple[int, Entry]]) -> None:
+    """The same for new entries, in the order of the table, so that a page is written once."""
+    con.executemany(NEW_SKETCH, sorted((*scope, *mark, doc) for doc, entry in entries for mark in _marks(entry)))
 
 
 def _marks(entry: Entry | None) -> tuple[tuple[int, int], ...]:
@@ -318,7 +351,7 @@ def _length(words: set[str]) -> int:
 
 
 def _is_word(con: Connection, word: str) -> bool:
-    return any(layer.rows("SELECT 1 FROM pieces WHERE piece = ?1 AND word = ?1", (word,)) for layer in con.layers)
+    return any(layer.rows(IS_WORD, (word,)) for layer in con.layers)
 
 
 def _words_with(con: Connection, piece: str, *, ends: bool = False, begins: bool = False) -> set[str]:

@@ -58,20 +58,23 @@ COPIES = (
     Command("import",
         "limpet import memory.jsonl --project copy --exact\ngunzip -c memory.jsonl.gz | limpet import -\n"
         "limpet import transcript claude-code --dry-run\nlimpet import transcript rollout.jsonl --session parser\n"
-        "limpet import server-memory memory.jsonl --dry-run\nlimpet import basic-memory ~/basic-memory",
+        "limpet import server-memory memory.jsonl --dry-run\nlimpet import basic-memory ~/basic-memory\n"
+        "limpet import chatgpt export.zip --dry-run",
         "Read an export into an empty project, as data with the origin `import`; with --exact, exactly as it was. "
         "- reads standard input. All of it, or nothing. "
         "`import transcript` takes in a session that a coding agent kept: messages as messages, big results as "
         "outputs. It names a file, or an agent whose last session in this project is meant; doing it again adds only "
-        "what is new. `import server-memory FILE`, `mem0 FILE`, and `anthropic-memory`, `basic-memory`, "
-        "`claude-memory`, `cursor-rules` and `copilot-instructions` with a FOLDER "
+        "what is new. `import chatgpt FILE` and `import claude-chat FILE` take in every conversation of an export of "
+        "these programs, a session each. "
+        "`import server-memory FILE`, `mem0 FILE`, and `anthropic-memory`, `basic-memory`, `claude-memory`, "
+        "`cursor-rules` and `copilot-instructions` with a FOLDER "
         "take what these tools keep into this project's memory; doing it twice adds nothing. `import store FILE` takes "
         "in what another store holds, such as one that came with a repository, as data with the origin `import`.",
         (argument("file", PATH), optional("source", PATH, metavar="[FILE|AGENT|FOLDER]"),
             flag("--exact", "An export of your own: origins, pins and seals count again as they did."),
             flag("--merge", "Add to what the project has; stops if an entry differs."),
             flag("--all", "Of a transcript: every session of the agent in this project.", to="every"),
-            flag("--dry-run", "Of a transcript or another tool: say what would be added.")), session=True,
+            flag("--dry-run", "Of a transcript, chats or another tool: say what would be added.")), session=True,
         run=f"{TRANSFER}:import_"),
     Command("backup",
         "limpet backup /media/stick/memory.db\nlimpet backup memory.db --store postgresql://db.example.org/limpet",
