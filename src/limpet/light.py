@@ -109,7 +109,9 @@ else:
         ASCII, IGNORECASE, MULTILINE, DOTALL, VERBOSE = 256, 2, 8, 16, 64
 
         def __getattr__(self, name):
-            return getattr(import_module("re"), name)
+            value = getattr(import_module("re"), name)
+            setattr(self, name, value)  # found there from now on, without coming here
+            return value
 
     re = _Re()
 

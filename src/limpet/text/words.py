@@ -120,9 +120,11 @@ def gist(text: str) -> tuple[str, ...]:
     the same. Where there are no letters, the longest words."""
     every = words(exact(text))[:_GIST_READ]
     possible = {word for word in every if word.isalpha() and len(word) <= WORD_MAX_CHARS} or set(every)
+    longest = sorted(possible, reverse=True)
+    longest.sort(key=len, reverse=True)
     chosen: list[str] = []
     letters = 0
-    for word in sorted(possible, key=lambda word: (len(word), word), reverse=True)[:_GIST_MOST]:
+    for word in longest[:_GIST_MOST]:
         if len(chosen) >= _GIST_WORDS and letters >= _GIST_LETTERS:
             break
         chosen.append(word)

@@ -30,7 +30,7 @@ from limpet.store import (
     to_json,
 )
 from limpet.stores.shared import retries, rows
-from limpet.stores.shared.rows import E_FIELDS, FIELDS, indexed_text
+from limpet.stores.shared.rows import E_FIELDS, FIELDS, folded_tags, indexed_text
 from limpet.stores.shared.sql import Row
 from limpet.stores.sqlite.connection import Connection
 from limpet.stores.sqlite.database import Database
@@ -42,6 +42,7 @@ from limpet.stores.sqlite.index import (
     may_contain,
     similar,
     sketch,
+    sketch_all,
     tag_token,
     tidy,
     waits,
@@ -553,15 +554,26 @@ class SqliteEntries:
     ) -> int:
         """Add the entries and events of a dump to an empty project, inside a transaction. Returns how many entries."""
         count = seq = clock = 0
-        new = NewWords()
-        for entry in sorted(entries, key=lambda entry: entry.created_at):  # the index is in order of creation
-            self._put(con, scope, None, entry, new)
-            self._index.catch_up(con, new, LOADED_TOGETHER)
-            count, clock = count + 1, max(clock, entry.updated_at)
+        new, sums = NewWords(), rows.Sums()
         self._index.catch_up(con, new)
-        for record in records:
-            con.execute(NEW_EVENT, rows.event_row(scope, record))
-            seq, clock = max(seq, record["seq"]), max(clock, record["at"])
+        in_order = iter(sorted(entries, key=lambda entry: entry.created_at))  # so that the index is too
+        while batch := list(islice(in_order, LOADED_TOGETHER)):
+            first = con.rows("SELECT coalesce(max(rowid), 0) + 1 FROM entries")[0][0]
+            numbered = list(enumerate(batch, first))
+            con.executemany(NEW_ENTRY_AS, [(doc, *rows.to_row(scope, entry)) for doc, entry in numbered])
+            sketch_all(con, scope, numbered)
+            texts = [(doc, scope, indexed_text(entry), folded_tags(entry)) for doc, entry in numbered]
+            self._index.append(con, texts, new)
+            for entry in batch:
+                sums.add(entry)
+                clock = max(clock, entry.updated_at)
+            count += len(batch)
+        con.executemany(ADD_TO_TALLY, [(*scope, *counted) for counted in sums.counts()])
+        changes = iter(records)
+        while some := list(islice(changes, LOADED_TOGETHER)):
+            con.executemany(NEW_EVENT, [rows.event_row(scope, record) for record in some])
+            seq = max(seq, *(record["seq"] for record in some))
+            clock = max(clock, *(record["at"] for record in some))
         con.execute("INSERT INTO projects VALUES (?, ?, ?, ?)", (*scope, seq, clock))
         return count
 

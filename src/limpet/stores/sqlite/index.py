@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -37,6 +38,11 @@ TIDY_PAGES = 16  # of the index that are rewritten when an entry is deleted: a m
 AS_BYTES = ", ".join(f"CAST({name} AS BLOB)" for name in ("tenant", "project", "kind", "key", "content", "tags"))
 WAITING_TEXTS = f"SELECT rowid, {AS_BYTES} FROM entries WHERE rowid > ? ORDER BY rowid LIMIT ?"  # noqa: S608 - constants
 WAITING_VECTOR = "INSERT OR IGNORE INTO vectors_waiting VALUES (?, ?, ?)"
+IS_WORD = "SELECT 1 FROM pieces WHERE piece = ?1 AND word = ?1"
+NEW_AMONG = (
+    "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM pieces WHERE piece = value AND word = value)"
+)
+NEW_PIECE = "INSERT OR IGNORE INTO pieces VALUES (?, ?)"
 SAME_LOOKED_AT, NEAR_LOOKED_AT = 20, 200  # sketches of the same text, and of texts with the same gist
 NEW_SKETCH = "INSERT OR IGNORE INTO sketches VALUES (?, ?, ?, ?, ?)"
 NO_SKETCH = "DELETE FROM sketches WHERE tenant = ? AND project = ? AND near = ? AND exact = ? AND doc = ?"
@@ -48,6 +54,9 @@ UNUSED = (
     "SELECT value FROM json_each(?) "
     "WHERE NOT EXISTS (SELECT 1 FROM terms WHERE terms MATCH '\"' || value || '\"' LIMIT 1)"
 )
+
+
+WaitingText = tuple[int, Scope, str, list[str]]  # its number, project, text and tags
 
 
 class NewWords:
@@ -125,12 +134,16 @@ class WordIndex:
             return 0
         texts = list(waiting_texts(con, self.last(con)))
         if texts:
-            self._read_generation(con, new)
-            self._add(con, [(doc, analyse.index_words(text), tags) for doc, _, text, tags in texts if text], new)
-            con.executemany(WAITING_VECTOR, [(*scope, doc) for doc, scope, text, _ in texts if text])
-            con.execute("UPDATE indexed SET last = ?", (texts[-1][0],))
+            self.append(con, texts, new)
         new.waiting = 0
         return len(texts)
+
+    def append(self, con: Connection, texts: Sequence[WaitingText], new: NewWords) -> None:
+        """Index the texts that wait; they are all there are."""
+        self._read_generation(con, new)
+        self._add(con, [(doc, analyse.index_words(text), tags) for doc, _, text, tags in texts if text], new)
+        con.executemany(WAITING_VECTOR, [(*scope, doc) for doc, scope, text, _ in texts if text])
+        con.execute("UPDATE indexed SET last = ?", (texts[-1][0],))
 
     def waiting_terms(self, con: Connection) -> list[tuple[int, frozenset[str]]]:
         """The texts that wait, newest first, by number and terms. These are cached: a write may ask for them."""
@@ -146,11 +159,9 @@ class WordIndex:
         tokens = [(doc, " ".join((*words, *map(tag_token, tags)))) for doc, words, tags in texts]
         con.executemany("INSERT INTO terms (rowid, text) VALUES (?, ?)", tokens)
         unknown = set().union(*(words for _, words, _ in texts)) - self._cached - new.words
-        for word in sorted(unknown):
-            con.execute("INSERT OR IGNORE INTO pieces VALUES (?, ?)", (word, word))
-            if con.changes():
-                suffixes = [(piece, word) for piece in analyse.pieces(word)[1:]]
-                con.executemany("INSERT OR IGNORE INTO pieces VALUES (?, ?)", suffixes)
+        fresh = con.rows(NEW_AMONG, (json.dumps([*unknown]),))
+        # In the order of the table, so that a page is written once.
+        con.executemany(NEW_PIECE, sorted((piece, word) for (word,) in fresh for piece in analyse.pieces(word)))
         new.words |= unknown
 
     def _read_generation(self, con: Connection, new: NewWords) -> None:
@@ -197,7 +208,7 @@ def terms_of(con: Connection, doc: int) -> frozenset[str]:
     return frozenset(analyse.term(word) for text in texts for word in analyse.index_words(text))
 
 
-def waiting_texts(con: Connection, last: int, most: int = -1) -> Iterator[tuple[int, Scope, str, list[str]]]:
+def waiting_texts(con: Connection, last: int, most: int = -1) -> Iterator[WaitingText]:
     """The texts after a number, with their project and tags. Damaged ones too, so that they are found and named."""
     for doc, *columns in con.rows(WAITING_TEXTS, (last, most)):
         tenant, project, kind, key, content, tags = (bytes(column).decode(errors="replace") for column in columns)
@@ -209,6 +220,7 @@ def waiting_texts(con: Connection, last: int, most: int = -1) -> Iterator[tuple[
         yield doc, Scope(tenant, project), indexed_text(entry), folded_tags(entry)
 
 
+@lru_cache(2_000)
 def tag_token(folded: str) -> str:
     """The token for a tag. Words of a text have no diacritics, so none of them is such a token."""
     return "\u00ff" + folded.encode().hex()
@@ -228,6 +240,11 @@ def sketch(con: Connection, scope: Scope, doc: int, before: Entry | None, after:
         con.execute(NO_SKETCH, (*scope, *mark, doc))
     for mark in new:
         con.execute(NEW_SKETCH, (*scope, *mark, doc))
+
+
+def sketch_all(con: Connection, scope: Scope, entries: Iterable[tuple[int, Entry]]) -> None:
+    """The same for new entries, in the order of the table, so that a page is written once."""
+    con.executemany(NEW_SKETCH, sorted((*scope, *mark, doc) for doc, entry in entries for mark in _marks(entry)))
 
 
 def _marks(entry: Entry | None) -> tuple[tuple[int, int], ...]:
@@ -334,7 +351,7 @@ def _length(words: set[str]) -> int:
 
 
 def _is_word(con: Connection, word: str) -> bool:
-    return any(layer.rows("SELECT 1 FROM pieces WHERE piece = ?1 AND word = ?1", (word,)) for layer in con.layers)
+    return any(layer.rows(IS_WORD, (word,)) for layer in con.layers)
 
 
 def _words_with(con: Connection, piece: str, *, ends: bool = False, begins: bool = False) -> set[str]:
