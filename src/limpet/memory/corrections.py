@@ -57,6 +57,7 @@ DENIED = 0.66  # of what the older text says that the newer must name to deny it
 FAMILY_CHARS, FAMILY = 5, 0.7  # letters, and their share of a word, with which two forms of one word begin
 NEW_MOST = 3  # words of a new value; more are a text of its own
 ASIDE = 0.9  # weight of words that a change may add without a heading or a contrast
+ROUNDED = 1e-9  # by which two sums of the same weights may differ
 PLAIN = 0.75  # of two texts without words of correction that must be shared for the newer to go first
 _SENTENCE_END = re.compile("(?<=[.!?\u3002\uff01\uff1f\u0964])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+|;\\s+")
 _ASKS = ("?", "\uff1f", "\u061f")
@@ -209,7 +210,12 @@ def _plain_weights(words: Sequence[str]) -> dict[str, float]:
     return weights
 
 
-def _sentences(text: str) -> Iterator[str]:
+@lru_cache(128)  # the texts of a page are compared with each other
+def _sentences(text: str) -> tuple[str, ...]:
+    return tuple(_first_sentences(text))
+
+
+def _first_sentences(text: str) -> Iterator[str]:
     # For ASCII the same, several times as quick: signs are looked for, not what is before each place.
     parts = _PLAIN_CUT.split(_PLAIN_END.sub("\\1\n", text)) if text.isascii() else _SENTENCE_END.split(text)
     for number, sentence in enumerate(part for part in parts if part and part.strip()):
@@ -235,6 +241,7 @@ class _Correction(NamedTuple):
     heading: bool
 
 
+@lru_cache(128)
 def _correction(text: str) -> _Correction | None:
     """None where nothing in the text says that it corrects another."""
     sentences = [sentence for sentence in _sentences(text) if not sentence.endswith(_ASKS)]
@@ -282,6 +289,7 @@ def _may_share(words: frozenset[str], terms: frozenset[str], shared_key: float) 
     return shared >= SHARED * len(words) or len(words) - shared <= UNLIKE_MOST
 
 
+@lru_cache(512)
 def _long_words(sentence: str) -> frozenset[str]:
     words = [word for word in _tokens(sentence)[:SENTENCE_WORDS] if len(word) >= _LONG_WORD or word.isdigit()]
     return frozenset(map(analyse.term, words)).difference(_cues())
@@ -301,6 +309,8 @@ def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float) ->
     sure = heading or bool(contrast)
     dropped = contrast | new.contrasts if contrast else frozenset()
     terms = tuple(term for at, term in enumerate(new.terms) if at not in dropped)
+    if _overlap(terms, old) + shared_key < max(STRONG, SHARED * (_weight_of(old) + shared_key)):
+        return False
     reason = SENTENCE_WORDS if sure or _is_in(new.terms[new.reason_at : new.reason_at + 1], old) else new.reason_at
     difference = _compare(terms[:reason], new.weights, old)
     if not difference.changed or not _same_subject(difference, shared_key):
@@ -463,6 +473,16 @@ def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) 
     )
 
 
+def _overlap(terms: Sequence[str], old: _Reading) -> float:
+    """The most that a comparison can find to be shared, at a tenth of its cost; a sum may be rounded."""
+    among = frozenset(terms)
+    return _sum([term for term in old.terms if term in among], old.weights) + ROUNDED
+
+
+def _weight_of(old: _Reading) -> float:
+    return _sum(old.terms, old.weights)
+
+
 def _sum(terms: Sequence[str], weights: Mapping[str, float]) -> float:
     return sum(weights.get(term, 0.0) for term in terms)
 
@@ -573,9 +593,9 @@ def supersedes(newer: str, older: str, in_question: frozenset[str] = frozenset()
         return False
     if corrects(newer, older):
         return True
-    first, second = next(_sentences(newer), ""), next(_sentences(older), "")
+    first, second = ("".join(_sentences(text)[:1]) for text in (newer, older))
     new, old = _read(first), _read(second)
-    if ADDITION in new.cues or not new.terms or not old.terms:
+    if ADDITION in new.cues or not new.terms or not old.terms or _overlap(new.terms, old) < PLAIN * _weight_of(old):
         return False
     difference = _compare(new.terms, new.weights, old)
     if difference.removed & in_question or difference.first:
