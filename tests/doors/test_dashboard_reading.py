@@ -128,3 +128,20 @@ def test_the_documentation_is_read_page_by_page(tmp_path: Path) -> None:
         assert picture.headers["content-type"] == "image/svg+xml"
         assert "default-src 'none'" in picture.headers["content-security-policy"]
         assert "There is no page tulips" in client.get("/docs?page=tulips").text
+
+
+def test_a_new_project_is_well_and_every_page_leads_on(tmp_path: Path) -> None:
+    folder = tmp_path / "tide tables"
+    folder.mkdir()
+    with served("", folder, LIMPET_HOME=str(tmp_path / "data")) as site, browser(site) as client:
+        health = client.get("/settings").text
+        assert "it can be read and written" in health
+        assert "problem" not in health
+        assert "What tide tables remembers" in client.get("/overview").text
+        assert "<code>limpet journal init</code>" in client.get("/journal").text
+        for page, way in (("/notes", "limpet note add"), ("/memory", "limpet memory write"), ("/sessions", "/start")):
+            assert way in client.get(page).text, page
+        assert "limpet import chatgpt" in client.get("/start").text
+        assert not (tmp_path / "data" / "projects").exists() or not list(tmp_path.rglob("limpet.db")), (
+            "looking made a store"
+        )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from limpet import errors, limits
 from limpet.catalogue.ids import short_id, short_ids
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, bounded, trust_json
-from limpet.memory import corrections, validity
+from limpet.light import TYPE_CHECKING, Any
+from limpet.memory import validity
 from limpet.memory.gate import note_remark
 from limpet.model import (
     NOTE,
@@ -33,8 +33,10 @@ from limpet.text.words import fold, words
 
 if TYPE_CHECKING:
     from limpet.memory import anchors as anchoring
+    from limpet.memory import corrections
     from limpet.recall import recall
 else:
+    corrections = LateModule("memory.corrections")  # of what is written or searched
     recall = LateModule("recall.recall")  # a search needs it, a write does not
     anchoring = LateModule("memory.anchors")  # most notes cite nothing
 

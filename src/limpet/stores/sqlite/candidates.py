@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
 
+from limpet.light import Any, cast, json
 from limpet.model import Scope
 from limpet.record import NamedTuple
 from limpet.store import CandidateQuery, Candidates, Document, Positions
