@@ -273,7 +273,8 @@ def _one_corrected(correction: _Correction, older: str, shared_key: float) -> bo
         likely = [(new, terms) for new, terms in read if _may_share(words, terms, shared_key)]
         old = _read(sentence) if likely else None
         for new, terms in likely if old and old.terms else ():
-            if old and _corrects(new, old, correction.heading, shared_key, _common(old, terms)):
+            common = _common(old, terms) if old else 0.0
+            if common + shared_key >= STRONG and old and _corrects(new, old, correction.heading, shared_key, common):
                 return True
     return False
 
@@ -297,9 +298,7 @@ def _long_words(sentence: str) -> frozenset[str]:
 
 
 def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float, common: float) -> bool:
-    """`common` is the most that both can share: with less than a word of weight there is no subject."""
-    if common + shared_key < STRONG:
-        return False
+    """`common` is the most that both can share: with less than a word of weight there is no subject, and no call."""
     contrast = _old_value(new, old)
     if not (heading or contrast or CHANGE in new.cues) or (ADDITION in new.cues and not contrast):
         return False
