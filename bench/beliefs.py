@@ -3,7 +3,8 @@
 A set of our own in the manner of PrecisionMemBench: beliefs.txt, frozen before anything was built for it, two domains
 to improve on and two to report. Precision and recall are counted as its harness does. Every belief is a note in the
 project of its domain, its name and aliases are tags, or without aliases nothing but text. A prompt is answered by what
-unasked recall would show, each in a session of its own, and for comparison by `recall`.
+unasked recall would show, each in a session of its own, and for comparison by `recall`. Beside them, answers that the
+same settings lose: questions of LoCoMo, each turn of a conversation a note, if its file is there (BENCH_DATA).
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import limpet
+from bench.corpus import LOCOMO
 from bench.measure import table
+from bench.recall import sets
 from limpet.api import Limpet
 from limpet.recall import unasked
 
 HALVES = ("tune", "report")
+EACH = 40  # questions of a conversation
 
 
 class Belief(NamedTuple):
@@ -141,6 +145,36 @@ def main() -> None:
             kinds.append((name, *(f"{figures([s for s in every if s.kind == kind])[2]:.2f}" for kind in _kinds(every))))
         table(f"Beliefs of our own, {half}", ("way", "precision", "recall", "all right"), rows)
         table("All right, by kind of prompt", ("way", *_kinds(every)), kinds)
+    if LOCOMO.is_file():
+        lost_on_locomo()
+
+
+def lost_on_locomo() -> None:
+    """Turns that answer a question: found by recall among its ten best, and shown unasked."""
+    found = shown = right = asked = 0
+    with tempfile.TemporaryDirectory() as folder, limpet.open(os.path.join(folder, "locomo.db")) as hold:
+        for talk in sets.locomo(LOCOMO):
+            project = hold.elsewhere(hold.scope._replace(project=f"talk {talk.name}"))
+            notes = {
+                str(project.call("add_note", {"content": unit.told()}, session="earlier")["note_id"]): unit.id
+                for unit in talk.units
+            }
+            for number, query in enumerate(talk.queries[:: max(1, len(talk.queries) // EACH)][:EACH]):
+                hits = project.call("recall", {"query": query.query, "limit": 10})["hits"]
+                came = unasked.unasked(project.context(f"question {number}"), query.query).entries
+                asked += 1
+                found += any(notes.get(hit["id"]) in query.evidence for hit in hits)
+                right += any(notes[entry.key] in query.evidence for entry in came)
+                shown += bool(came)
+    rows = [
+        ("questions", f"{asked:,}"),
+        ("answer found by recall", f"{found / asked:.0%}"),
+        ("answer shown unasked", f"{right / asked:.0%}"),
+        ("something else shown unasked", f"{(shown - right) / asked:.0%}"),
+        ("silence", f"{(asked - shown) / asked:.0%}"),
+        ("answers that recall finds and unasked recall does not show", f"{(found - right) / asked:.0%}"),
+    ]
+    table("LoCoMo by the same settings: nothing there has a name, and questions are no prompts", ("", "share"), rows)
 
 
 def figures(every: Sequence[Score]) -> tuple[float, float, float]:

@@ -2,7 +2,8 @@
 
 The harness (tenurehq/precisionMemBench, to be had there with its data) talks to four routes. Every belief is a note in
 the project of its user and scope, with its name and aliases for tags or, without aliases, its name alone. Every
-question is a prompt there, answered with what unasked recall shows: what clearly fits, at most three.
+question is a prompt there, answered with what unasked recall shows: what clearly fits, at most three. Where the answer
+to a write remarks that the text tells of the past, it is marked as done, as the remark says.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import limpet
 from limpet.api import Limpet
+from limpet.memory import gate
 from limpet.recall import unasked
 
 ALIASES = "--without-aliases" not in sys.argv
@@ -40,7 +42,10 @@ class Beliefs:
         if note:
             project.call("update_note", {"id": note, "content": f"{name}: {content}", "tags": tags}, session=belief)
         else:
-            note = project.call("add_note", {"content": f"{name}: {content}", "tags": tags}, session=belief)["note_id"]
+            added = project.call("add_note", {"content": f"{name}: {content}", "tags": tags}, session=belief)
+            note = added["note_id"]
+            if added.get("remark") == gate.PAST:  # the answer says what to do with a text about the past
+                project.call("update_note", {"id": note, "done": True}, session=belief)
         self.notes[user, belief] = project, note
         return {"ok": True}
 

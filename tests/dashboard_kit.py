@@ -186,9 +186,10 @@ def _made(means_harm: bool) -> dict[str, bytes]:
 
 @contextmanager
 def served(store: str, folder: Path, *options: str, **settings: str) -> Iterator[Served]:
-    """`limpet serve` in a process of its own, on a free port."""
+    """`limpet serve` in a process of its own, on a free port; without a store, of the folder's own project."""
     env = {**os.environ, "LIMPET_TOKEN": TOKEN, **settings}
-    command = [sys.executable, "-m", "limpet", "serve", "--store", store, "--project", PROJECT]
+    command = [sys.executable, "-m", "limpet", "serve"]
+    command += ["--store", store, "--project", PROJECT] if store else []
     command += ["--port", "0", "--json", *options]
     with (folder / "serve.log").open("w+", encoding="utf-8") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=env, cwd=folder)

@@ -122,7 +122,7 @@ def choose_store(
 
 
 def open_foreign(path: str) -> Store:
-    """A copy of a store that may come from anybody, to be read."""
+    """A copy of a store of unknown origin, to be read."""
     store: Store = resolve("stores.sqlite.backup:open_foreign")(path)
     return store
 

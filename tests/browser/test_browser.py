@@ -340,7 +340,7 @@ def test_nothing_serious_stands_in_the_way_of_a_screen_reader(window: Window, ax
 
 
 def test_a_newcomer_gets_along(driver: webdriver.Chrome, tmp_path: Path) -> None:
-    """Connects an agent, imports its sessions, reads one, corrects a fact, undoes that, exports."""
+    """Connects an agent, imports its sessions, reads one, corrects a fact, undoes that, reviews a proposal, exports."""
     home, folder = tmp_path / "home", tmp_path / "work"
     folder.mkdir()
     kept = home / ".claude" / "projects" / str(folder).replace("/", "-")
@@ -388,6 +388,7 @@ def test_a_newcomer_gets_along(driver: webdriver.Chrome, tmp_path: Path) -> None
         window.one("form[action='/do/undo'] button").click()
         window.until(lambda: "The change was undone." in window.text(), "it is undone")
         assert window.one(".text-card").text == "Every line is rounded."
+        a_proposal_is_reviewed(window, ["--store", store, "--project", PROJECT], folder, env)
         window.go("/settings")
         link = window.one("a[download]").get_attribute("href")
         assert link is not None
@@ -395,6 +396,22 @@ def test_a_newcomer_gets_along(driver: webdriver.Chrome, tmp_path: Path) -> None
         exported = httpx2.get(link, cookies=cookies, timeout=30)
         assert "Every line is rounded." in exported.text
         window.unharmed("journey")
+
+
+def a_proposal_is_reviewed(window: Window, place: list[str], folder: Path, env: dict[str, str]) -> None:
+    """What an agent says about the person counts when the person accepts it."""
+    words = [sys.executable, "-m", "limpet", "memory", "write", "units", "Use kelvin.", "--layer", "person", *place]
+    done = subprocess.run(
+        words, cwd=folder, env=os.environ | env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    window.go("/memory")
+    assert "Use kelvin." not in window.text(), "nothing counts before it was accepted"
+    window.go("/review")
+    window.one("form[action='/do/accept_proposal'] button").click()
+    window.until(lambda: "Nothing waits for you." in window.text(), "it is accepted")
+    window.go("/memory")
+    assert "Use kelvin." in window.text()
 
 
 def transcript(folder: Path, said: tuple[str, str]) -> list[str]:

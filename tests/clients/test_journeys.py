@@ -53,3 +53,16 @@ def test_copilot_beside_claude_code_takes_no_handoff_that_it_does_not_show(tmp_p
     texts = [copilot.conversation(request) for request in talk.stub.requests]
     assert any("Lambdas come next" in text for text in texts)
     assert all(text.count("Lambdas come next") <= 1 for text in texts), "once, though two hooks ran"
+
+
+def test_a_client_that_is_opened_and_closed_takes_no_handoff(tmp_path: Path) -> None:
+    claude = ClaudeCode(tmp_path)
+    claude.limpet("install", claude.name, "--user")
+    claude.run(["git", "init", "-q"])
+    claude.limpet("handoff", "write", WAITING)
+    for _ in range(2):
+        claude.opened_and_closed()
+    assert "used" not in claude.limpet("handoff", "show", "--json").replace('"used_by": null', "")
+    worked = claude.ask("go on", Use("write_notepad", {"content": "- [ ] casts"}, "limpet"), Say("noted"))
+    assert saw(claude, worked)
+    assert not saw(claude, claude.ask("and now?", Say("the next thing"))), "a session that worked has used it up"

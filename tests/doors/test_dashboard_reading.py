@@ -8,9 +8,10 @@ from pathlib import Path
 
 import limpet
 from dashboard_kit import MARK, PROJECT, browser, project, send, served
-from limpet import limits, wiring
+from limpet import wiring
 from limpet.doors.dashboard import documentation
 from limpet.doors.dashboard.pages.sessions import counted
+from limpet.store import Page
 from limpet.window.messages import Call, assistant, result, user
 
 
@@ -36,10 +37,9 @@ def test_all_sessions_are_leafed_through_and_found_by_words_and_id(tmp_path: Pat
 
 
 def test_a_search_of_sessions_says_where_it_stops_counting() -> None:
-    most = limits.NOTES_COUNTED
-    assert counted(most, "boiler", "") == "1,000 found"
-    assert counted(most + 1, "boiler", "") == "1,000 or more found"
-    assert counted(most + 1, "", "") == "1,001 in all"
+    assert counted(Page((), 1_000), "boiler", "") == "1,000 found"
+    assert counted(Page((), 300, more=True), "boiler", "") == "300 or more found"
+    assert counted(Page((), 1_001), "", "") == "1,001 in all"
 
 
 def test_a_conversation_is_read_with_its_tool_calls_in_place(tmp_path: Path) -> None:
@@ -128,3 +128,20 @@ def test_the_documentation_is_read_page_by_page(tmp_path: Path) -> None:
         assert picture.headers["content-type"] == "image/svg+xml"
         assert "default-src 'none'" in picture.headers["content-security-policy"]
         assert "There is no page tulips" in client.get("/docs?page=tulips").text
+
+
+def test_a_new_project_is_well_and_every_page_leads_on(tmp_path: Path) -> None:
+    folder = tmp_path / "tide tables"
+    folder.mkdir()
+    with served("", folder, LIMPET_HOME=str(tmp_path / "data")) as site, browser(site) as client:
+        health = client.get("/settings").text
+        assert "it can be read and written" in health
+        assert "problem" not in health
+        assert "What tide tables remembers" in client.get("/overview").text
+        assert "<code>limpet journal init</code>" in client.get("/journal").text
+        for page, way in (("/notes", "limpet note add"), ("/memory", "limpet memory write"), ("/sessions", "/start")):
+            assert way in client.get(page).text, page
+        assert "limpet import chatgpt" in client.get("/start").text
+        assert not (tmp_path / "data" / "projects").exists() or not list(tmp_path.rglob("limpet.db")), (
+            "looking made a store"
+        )

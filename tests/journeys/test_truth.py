@@ -10,7 +10,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +118,29 @@ def test_a_fact_is_listed_corrected_deleted_and_brought_back(call: Call) -> None
     assert [item["key"] for item in call("list_memory")["memories"]] == ["database"]
 
 
-def test_a_fact_expires(call: Call) -> None:
-    call("add_note", content="The freeze lasts for a while", expires="2999-01-01")
+FREEZE, EARLIER = "The freeze lasts for two days", "The freeze of last week holds for an hour"
+HOUR = 3_600_000
+
+
+def test_a_fact_expires(call: Call, tmp_path: Path) -> None:
+    store, now = str(tmp_path / "limpet.db"), time.time_ns() // 1_000_000
+    with limpet.open(store, project=PROJECT, clock=lambda: now - 2 * HOUR) as hold:
+        hold.call("add_note", {"content": EARLIER, "expires": "1h"})
+    call("add_note", content=FREEZE, expires="2d")
+    call("write_memory", key="freeze", content="Nothing is merged before it ends", expires="2d")
     (note,) = call("list_notes")["notes"]
-    assert note["expires_at"].startswith("2999-01-01")
+    assert note["content"] == FREEZE
+    (memory,) = call("list_memory")["memories"]
+    ends = datetime.fromisoformat(memory["expires_at"]).timestamp() * 1_000
+    assert now + 48 * HOUR - 1_000 <= ends <= now + 49 * HOUR, "two days after the call"
+    hits = call("recall", query="how long does the freeze last?")["hits"]
+    assert EARLIER not in "".join(hit["text"] for hit in hits).replace("«", "").replace("»", "")
+    with limpet.open(store, project=PROJECT, clock=lambda: now + 49 * HOUR) as hold:
+        assert hold.call("list_notes", {})["notes"] == []
+        assert hold.call("list_memory", {})["memories"] == []
+        shown = hold.call("list_memory", {"include_replaced": True})["memories"]
+        assert [item["key"] for item in shown] == ["freeze"]
+        assert hold.session("new").memory.digest().text == ""
 
 
 # --- the dashboard ----------------------------------------------------------------------------------------------------

@@ -323,6 +323,38 @@ def test_what_says_something_gets_no_remark(hold: Limpet, text: str) -> None:
     assert "remark" not in hold.call("add_note", {"content": text})
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Previously we used TSLint for linting",
+        "Linting: was using TSLint until March",
+        "We switched from TSLint to ESLint, later replaced by Biome",
+        "Früher lief die CI auf Jenkins",
+        "Раньше мы использовали Jenkins",
+        "以前使用 Jenkins 构建",
+    ],
+)
+def test_what_tells_of_the_past_gets_a_remark_and_is_kept_as_it_is(hold: Limpet, text: str) -> None:
+    answer = hold.call("add_note", {"content": text})
+    assert "mark it as done" in answer["remark"]
+    (note,) = hold.call("list_notes", {})["notes"]
+    assert note["content"] == text
+    assert "done" not in note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Cookies were replaced by tokens in the login",
+        "Antes de desplegar hay que avisar a Ana",
+        "We replaced TSLint with ESLint",
+        "The wasp trap uses 40 ml of sugar water",
+    ],
+)
+def test_what_holds_now_gets_none(hold: Limpet, text: str) -> None:
+    assert "remark" not in hold.call("add_note", {"content": text})
+
+
 def test_an_exact_repeat_in_the_same_session_answers_with_the_note_that_exists(hold: Limpet, opened: Opener) -> None:
     first = hold.call("add_note", {"content": "Casts break LL(1)", "tags": ["grammar"]})
     again = hold.call("add_note", {"content": "Casts break LL(1)", "tags": ["Grammar"]})

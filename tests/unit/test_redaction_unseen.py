@@ -136,3 +136,28 @@ def test_the_quick_look_still_passes_over_ordinary_text() -> None:
             hints.has_unseen(note)
         best = min(best, (time.perf_counter() - began) / 100)
     assert best < 20e-6
+
+
+def test_a_long_text_is_masked_around_what_is_unseen_as_all_of_it_is() -> None:
+    # Around what is not shown, and around what was masked, a part of the text is searched; the answer is that for all.
+    chance = random.Random(7)
+    lines = ["the parser reads a line", "key: value", "x = {'a': 1}", "see https://example.org/a?b=c"]
+    pieces = [
+        f"DB_PASSWORD={PASSWORD[:4]}\u200b{PASSWORD[4:]}",
+        f"token {TOKEN[:20]}\\u200b{TOKEN[20:]}",
+        f"\x1b[31mpassword\x1b[0m: {PASSWORD}",
+        f"password={PASSWORD} {TOKEN}",
+        "\ufeffplain",
+        f"Authorization: Bearer \x1b[1m{TOKEN}\x1b[0m",
+    ]
+    for _ in range(12):
+        parts = [chance.choice(lines) for _ in range(chance.choice((400, 3_000)))]
+        placed = chance.sample(pieces, 3)
+        for piece in placed:
+            parts.insert(chance.randrange(len(parts)), piece)
+        text = "\n".join(parts)
+        masked = redact(text)
+        assert PASSWORD not in masked.text
+        assert TOKEN not in masked.text
+        assert masked.text == "\n".join(redact(part).text if part in placed else part for part in parts)
+        assert redact(masked.text).text == masked.text

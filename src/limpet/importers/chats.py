@@ -1,7 +1,7 @@
 """The exports of chat programs: every conversation in them as messages, for a session each.
 
-Both programs give a ZIP file with `conversations.json` in it, or that file alone. A conversation that was begun anew at
-some message has several ends; the one that the program shows last is taken.
+Both programs give a ZIP file with `conversations.json` in it, or that file alone. A conversation that was taken up
+again at an earlier message has several ends; the one that the program showed last is read.
 """
 
 from __future__ import annotations

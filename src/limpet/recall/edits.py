@@ -54,7 +54,7 @@ def read(ctx: Context) -> Edits:
     for entry in ctx.store.entries.list(ctx.scope, listing).entries:
         if entry.kind == FOLD and _is_single(entry.extra):
             folds.setdefault(message_key(entry), entry)
-        elif entry.kind == MESSAGE and _follows(entry) >= 0:  # what begins anew is another conversation
+        elif entry.kind == MESSAGE and _follows(entry) >= 0:  # what begins again is another conversation
             lines.setdefault((entry.session, _follows(entry)), []).append(entry)
     return Edits(folds, lines)
 

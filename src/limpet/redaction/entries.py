@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from limpet import errors
 from limpet.light import TypeVar, json
-from limpet.model import ACCESS, MEMORY, MESSAGE, SEALS, SESSION, STATE, Draft, Entry, Stamp
+from limpet.model import ACCESS, MEMORY, MESSAGE, NOTE, SEALS, SESSION, STATE, Draft, Entry, Stamp
 from limpet.redaction import Masking, redact
+from limpet.redaction.hints import may_hold
 
 T = TypeVar("T")
 
@@ -39,6 +40,8 @@ def refuse_secret_session(stamp: Stamp) -> None:
 
 def masked_entry(entry: Entry, masking: Masking) -> Entry:
     """An entry of an import, as it may be stored."""
+    if entry.kind == NOTE and not entry.extra and not may_hold("\n".join((entry.key, entry.content, *entry.tags))):
+        return entry  # by far the most
     draft = masked(entry.kind, entry.key, None, entry.revised(), Stamp("", "", "", 0, masking=masking))
     return entry._replace(content=draft.content, extra=draft.extra, tags=draft.tags)
 

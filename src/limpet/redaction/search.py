@@ -10,15 +10,15 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 
 from limpet.redaction import Redacted, signs
 from limpet.redaction.blocks import cookies, key_blocks, password_files, surrounded
 from limpet.redaction.commands import commands
 from limpet.redaction.formats import FORMATS, known_formats
-from limpet.redaction.hints import has_unseen
 from limpet.redaction.named import named
 from limpet.redaction.spoken import spoken
-from limpet.redaction.unseen import shown
+from limpet.redaction.unseen import sequences, shown
 from limpet.redaction.values import Span, late, settle
 from limpet.text.marks import Marks, find_marks
 
@@ -34,9 +34,11 @@ _MASKED = late(r"\[redacted:[a-z0-9-]{1,40}(?::[0-9a-f]{6})?\]")
 _JSON_ESCAPE = late(r"\\u00([2-7][0-9a-fA-F])")
 _URL_ESCAPE = late(r"%(0[aAdD]|[2-7][0-9a-fA-F])")
 _SPACE = late(r"\s")
-_RUN = late(r"[A-Za-z0-9+/=_.%~,@:|-]*")
+_KEY_BLOCKS = ("PRIVATE KEY", "PRIVATE+KEY", "LS0tLS1CRUdJTi", "Private-Lines")  # which may be as long as the text
+_RUN = late(r"[A-Za-z0-9+/=_.%~,@:|-]*\]?")
 # Characters that a finder may look at before a sign, after one, and after a command; after these, to a run's end.
 _BEFORE, _AFTER, _AFTER_COMMAND = 400, 800, 2400
+_REACH = 4_000  # characters; more than a finder reads on both sides of a sign, with the sign
 _SHORT = 4_000  # characters; the finders search so few in less time than it takes to compile the fast pattern
 _APART = "\n-----\0\n"  # no finder reads across this
 # Masking one secret can expose its neighbour. Searching again until nothing is found makes redaction idempotent; the
@@ -51,26 +53,47 @@ def redact(text: str, marks: Marks | None = None, before: str = "") -> Redacted:
     """
     count = 0
     kinds: set[str] = set()
+    spans = secrets(text, marks)
     for _ in range(_ROUNDS):
-        spans = [span for span in secrets(text, marks) if not before or text[span.start : span.end] not in before]
+        spans = [span for span in spans if not before or text[span.start : span.end] not in before]
         if not spans:
             break
-        text, marks = _masked(text, spans), None
         count += len(spans)
         kinds.update(span.kind for span in spans)
+        text, places = _masked(text, spans), _places(spans)
+        spans = _near(text, places, secrets)
     return Redacted(text, count, tuple(sorted(kinds)))
 
 
 def secrets(text: str, marks: Marks | None = None) -> list[Span]:
     """Where the secrets of a text are, in order and without overlaps."""
     spans = _find_read(text, marks)
-    if has_unseen(text):
-        plain, place = shown(text)
-        if len(plain) < len(text):  # what is not shown after a secret stays: a colour has to end
-            spans += [span._replace(start=place(span.start), end=place(span.end - 1) + 1) for span in _find_read(plain)]
+    if unseen := sequences(text, marks.data if marks else None):
+        plain, cuts, place = shown(text, unseen)
+        near = _near(plain, cuts, _find_read)
+        # What is not shown after a secret stays: a colour has to end.
+        spans += [span._replace(start=place(span.start), end=place(span.end - 1) + 1) for span in near]
     if spans and "[redacted:" in text:
         spans = _outside(spans, [match.span() for match in _MASKED.finditer(text)])
     return settle(spans)
+
+
+def _near(text: str, places: list[int], find: Callable[[str], list[Span]]) -> list[Span]:
+    """The secrets of a text that was changed at these places, as far as they can reach one of them.
+
+    The others were found in the text as it was.
+    """
+    if len(places) * 2 * _REACH > len(text) or any(sign in text for sign in _KEY_BLOCKS):
+        return find(text)
+    parts: list[tuple[int, int]] = []
+    for place in places:
+        least, low = parts[-1][1] if parts else 0, max(0, place - _REACH)
+        while low > least and _RUN.fullmatch(text, low - 1, low):
+            low -= 1
+        if text[low - 1 : low] == "[":  # of a placeholder, perhaps
+            low -= 1
+        _extend(parts, text, low, min(len(text), place + _REACH))
+    return _in_parts(text, parts, find)
 
 
 def _find_read(text: str, marks: Marks | None = None) -> list[Span]:
@@ -99,15 +122,20 @@ def _search(text: str, parts: list[tuple[int, int]], group: str) -> list[Span]:
     """The secrets that a group of finders finds in these parts."""
     if sum(end - start for start, end in parts) * 2 > len(text):
         return _look(text, group)
+    return _in_parts(text, parts, lambda text: _look(text, group))
+
+
+def _in_parts(text: str, parts: list[tuple[int, int]], find: Callable[[str], list[Span]]) -> list[Span]:
+    """What is found in these parts, or in all of the text when a part may end too early."""
     spans = []
     starts = [0]
     for start, end in parts:
         starts.append(starts[-1] + end - start + len(_APART))
-    for span in _look(_APART.join(text[start:end] for start, end in parts), group):
+    for span in find(_APART.join(text[start:end] for start, end in parts)):
         at = bisect_right(starts, span.start) - 1
         (start, end), move = parts[at], parts[at][0] - starts[at]
         if span.end + move > end - 2 and end < len(text):
-            return _look(text, group)  # it may go on where this part ends
+            return find(text)  # it may go on where this part ends
         spans.append(span._replace(start=span.start + move, end=span.end + move))
     return spans
 
@@ -218,6 +246,15 @@ def _masked(text: str, spans: list[Span]) -> str:
         done = span.end
     parts.append(text[done:])
     return "".join(parts)
+
+
+def _places(spans: list[Span]) -> list[int]:
+    """Where the placeholders for these spans are in the masked text."""
+    places, moved = [], 0
+    for span in spans:
+        places.append(span.start + moved)
+        moved += len(_placeholder(span)) - (span.end - span.start)
+    return places
 
 
 def _placeholder(span: Span) -> str:

@@ -474,12 +474,14 @@ def _typed(number: int, record: object, types: Mapping[str, type]) -> dict[str, 
 
 def _all_storable(value: object) -> None:
     """Every text in it, however deep."""
-    if isinstance(value, str):
-        storable("a text", value)
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            _all_storable(name)
-            _all_storable(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _all_storable(inner)
+    left = [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, str):
+            if not part.isascii() or "\x00" in part:
+                storable("a text", part)
+        elif isinstance(part, dict):
+            left += part
+            left += part.values()
+        elif isinstance(part, list):
+            left += part

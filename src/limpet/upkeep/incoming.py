@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from limpet import errors, limits
@@ -261,9 +262,13 @@ def _key(line: int, kind: str, key: str) -> None:
 
 
 def _name(line: int, what: str, name: str, limit: int, *, needed: bool = False) -> None:
-    in_order = len(name) <= limit and name.strip() == name and safe.visible(name, keep_newlines=False) == name
-    if not in_order or (needed and not name):
+    if not _is_name(name, limit) or (needed and not name):
         raise errors.bad_import(line, _why(what, name, limit))
+
+
+@lru_cache(10_000)  # many lines name the same few sessions, tags and authors
+def _is_name(name: str, limit: int) -> bool:
+    return len(name) <= limit and name.strip() == name and safe.visible(name, keep_newlines=False) == name
 
 
 def _why(what: str, name: str, limit: int) -> str:

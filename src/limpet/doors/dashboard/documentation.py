@@ -27,6 +27,11 @@ PICTURE = re.compile(r"plots/([\w-]+\.svg)")
 NAMED_ROW = re.compile(r'<a id="[\w-]+"></a>')
 
 
+def heading(name: str) -> str:
+    """What a page of `manuals` calls itself."""
+    return source(name).partition("\n")[0].removeprefix("# ")
+
+
 class Manual(NamedTuple):
     """A page of the documentation."""
 
@@ -68,8 +73,9 @@ def picture(name: str) -> bytes | None:
 
 @cache
 def drawn(name: str, base: str) -> Html:
-    """A page of `manuals`, its links leading to pages below `base`, and its pictures to this server."""
-    tokens = markdown.parsed(source(name))
+    """A page of `manuals` below its first heading, its links leading to pages below `base`, and its pictures to this
+    server."""
+    tokens = markdown.parsed(source(name).partition("\n")[2])
     for token in _below(tokens):
         if token.type == "softbreak":  # our pages are wrapped for editors
             token.type, token.content = "text", " "

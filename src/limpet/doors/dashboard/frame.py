@@ -80,7 +80,7 @@ def static(name: str) -> Response | None:
 
 def draw(view: View, page: DrawnPage, navigation: Sequence[PageRow], *, notice: str = "") -> str:
     """A page of a project with everything around it. `notice` says what the last change did."""
-    project = view.hold.scope.project
+    project = view.project_name
     body = el(
         "body",
         el("a", "Skip to content", class_="skip", href="#main"),

@@ -286,7 +286,12 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Child]], numbers: frozen
 
 
 def nothing(words: str, more: Child = None) -> Html:
-    return el("p", words, more, class_="nothing")
+    return el("p", with_code(words), more, class_="nothing")
+
+
+def with_code(words: str) -> list[Child]:
+    """Our own words, with commands in backticks drawn as code."""
+    return [el("code", piece) if at % 2 else piece for at, piece in enumerate(words.split("`"))]
 
 
 def heading(title: Child, *beside: Child, sub: Child = None) -> Html:
@@ -415,4 +420,5 @@ def _folded(view: View, key: str, session: str) -> str:
 def size(count: int) -> str:
     if count < 1 << 10:
         return f"{count} B"
-    return f"{count / (1 << 10):.1f} kB" if count < 1 << 20 else f"{count / (1 << 20):.2f} MB"
+    number, unit = (f"{count / (1 << 10):.1f}", "kB") if count < 1 << 20 else (f"{count / (1 << 20):.2f}", "MB")
+    return f"{number.rstrip('0').rstrip('.')} {unit}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from limpet.catalogue.operation import Context
     from limpet.doors.http.gate import Visit
 
+OWN_PROJECT = "default"  # the one project of a folder's own store
 DOOR = "dashboard"  # in the history
 SESSION = "dashboard"  # where changes belong that no session of an agent is meant by
 
@@ -52,6 +54,15 @@ class View(NamedTuple):
     def own_machine(self) -> bool:
         """Whether the visitor is the one person of a local server, whose machine this is."""
         return self.visit.principal.own_machine
+
+    @property
+    def project_name(self) -> str:
+        """As people call it: a folder's own project by the name of the folder."""
+        project = self.hold.scope.project
+        is_folders = self.visit.project is not None and self.visit.project.has_folder
+        if not (is_folders and project == OWN_PROJECT):
+            return project
+        return os.path.basename(self.hold.root) or project
 
     @property
     def is_sample(self) -> bool:

@@ -46,9 +46,11 @@ from limpet.stores.postgres.write import (
     NEW_EVENTS,
     ONE,
     ROWS,
+    SORT_IN,
     TALLY,
-    Tallies,
+    WIDE_LISTS,
     Writer,
+    count,
     insert,
 )
 from limpet.stores.shared import retries, rows
@@ -332,7 +334,7 @@ class PostgresEntries:
 
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
         def work(con: Con, _: object) -> tuple[tuple[Entry, ...], Proof]:
-            writer, tallies = Writer(con, scope, *self._lock(con, scope, stamp)), Tallies()
+            writer, tallies = Writer(con, scope, *self._lock(con, scope, stamp)), rows.Sums()
             current = _current_of(scope, (kind, drafts[0][0]), stamp)
             (read,), taken = ask(con, current, (TAKEN, (*scope, kind, [key for key, _ in drafts])))
             if not self._current(scope, read).session:
@@ -345,7 +347,7 @@ class PostgresEntries:
             for entry in added:
                 tallies.add(entry)
             with together(con):
-                tallies.write(con, scope)
+                count(con, scope, tallies.counts())
                 writer.finish()
             last = rows.to_row(scope, added[-1])
             return added, ((LOCK, scope), (f"{ONE_ENTRY} AND hash = %s", (*last[:4], last[-1])))
@@ -393,25 +395,20 @@ class PostgresEntries:
         """Add the entries and events of a dump to an empty project, inside a transaction."""
         if not _create_project(con, scope):
             raise errors.project_not_empty(scope.project)
-        writer, tallies = Writer(con, scope, 0, 0), Tallies()
-        count = 0
-        in_order = iter(sorted(entries, key=lambda entry: entry.created_at))
-        while batch := list(islice(in_order, ROWS)):
-            writer.put(batch)
-            count += len(batch)
-            for entry in batch:
-                tallies.add(entry)
-                writer.clock = max(writer.clock, entry.updated_at)
-        changes = iter(records)
-        while some := list(islice(changes, ROWS)):
-            insert(con, NEW_EVENTS, EVENT_ROW, [rows.event_row(scope, record) for record in some])
-            writer.seq = max(writer.seq, *(record["seq"] for record in some))
-            writer.clock = max(writer.clock, *(record["at"] for record in some))
+        writer, tallies = Writer(con, scope, 0, 0), rows.Sums()
+        con.execute(WIDE_LISTS)
         with together(con):
-            tallies.write(con, scope)
+            total = writer.load(sorted(entries, key=lambda entry: entry.created_at), tallies)
+            changes = iter(records)
+            while some := list(islice(changes, ROWS)):
+                insert(con, NEW_EVENTS, EVENT_ROW, [rows.event_row(scope, record) for record in some])
+                writer.seq = max(writer.seq, *(record["seq"] for record in some))
+                writer.clock = max(writer.clock, *(record["at"] for record in some))
+            count(con, scope, tallies.counts())
             writer.finish()
+        con.execute(SORT_IN)
         loaded = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s AND seq = %s AND clock = %s"
-        return count, ((LOCK, scope), (loaded, (*scope, writer.seq, writer.clock)))
+        return total, ((LOCK, scope), (loaded, (*scope, writer.seq, writer.clock)))
 
     def check(self, con: Con) -> tuple[Finding, ...]:
         """Reads all entries and previous versions of all projects."""

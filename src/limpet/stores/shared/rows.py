@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from binascii import crc32
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -26,7 +27,7 @@ from limpet.model import (
 )
 from limpet.record import NamedTuple
 from limpet.store import Decide, Delete, EventQuery, Follow, Listing, entry_from, entry_record, to_json
-from limpet.stores.shared.checksums import checksum, fingerprint
+from limpet.stores.shared.checksums import fingerprint
 from limpet.stores.shared.sql import Row
 from limpet.text.words import exact, fold, gist
 
@@ -234,7 +235,8 @@ def marks_of(kind: str, text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _number(text: str) -> int:
-    return int.from_bytes(checksum(text.encode())[:8], "big", signed=True)
+    encoded = text.encode()
+    return crc32(encoded) << 24 | len(encoded) & 0xFFFFFF
 
 
 def indexed_text(entry: Entry | None) -> str:
@@ -272,6 +274,22 @@ def counts(before: Entry | None, after: Entry | None) -> list[Count]:
                 name = (DONE + entry.kind, session, "")
                 steps[name] = steps.get(name, 0) + step
     return [Count(*name, labels[name[2]], step) for name, step in sorted(steps.items()) if step]
+
+
+class Sums:
+    """The counts of many new entries, each once: ten thousand changes of one row would be slow."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str, str], tuple[str, int]] = {}
+
+    def add(self, entry: Entry) -> None:
+        for kind, session, tag, label, step in counts(None, entry):
+            name = (kind, session, tag)
+            first, before = self._counts.get(name, (label, 0))
+            self._counts[name] = (first, before + step)
+
+    def counts(self) -> list[Count]:
+        return [Count(*name, *counted) for name, counted in self._counts.items()]
 
 
 class Tallied(NamedTuple):

@@ -20,7 +20,8 @@ def obstacles(db: Database) -> tuple[Finding, ...]:
 
 
 def _writable(path: str) -> Iterator[Finding]:
-    if why := why_unwritable(path):
+    """A store that is not made yet has no obstacle: its first write says what is wrong with the folder."""
+    if os.path.lexists(path) and (why := why_unwritable(path)):
         cure = "Remount it or change its rights, or copy it elsewhere with `limpet backup` and name that with --store"
         yield Finding("writing", False, f"{why}; it can be read, exported and backed up. {cure}")
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -28,6 +29,7 @@ from limpet.stores.sqlite.connection import Connection
 from limpet.text import words as analyse
 
 CACHED_WORDS = 20_000  # words this process has seen in the index; about 2 MB
+CACHED_STEMS = 2_000  # of words that were looked for, with the words that have them
 EXPAND_MAX = 300  # words that may contain a piece before a full scan is cheaper
 STEM_MIN_CHARS = 4  # of a stem whose words are looked up by prefix
 ENDINGS = ("", "s", "d", "r", "ed", "er", "es", "ers", "ing", "ings", "ly", "ful", "fully", "ness")
@@ -37,6 +39,11 @@ TIDY_PAGES = 16  # of the index that are rewritten when an entry is deleted: a m
 AS_BYTES = ", ".join(f"CAST({name} AS BLOB)" for name in ("tenant", "project", "kind", "key", "content", "tags"))
 WAITING_TEXTS = f"SELECT rowid, {AS_BYTES} FROM entries WHERE rowid > ? ORDER BY rowid LIMIT ?"  # noqa: S608 - constants
 WAITING_VECTOR = "INSERT OR IGNORE INTO vectors_waiting VALUES (?, ?, ?)"
+IS_WORD = "SELECT 1 FROM pieces WHERE piece = ?1 AND word = ?1"
+NEW_AMONG = (
+    "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM pieces WHERE piece = value AND word = value)"
+)
+NEW_PIECE = "INSERT OR IGNORE INTO pieces VALUES (?, ?)"
 SAME_LOOKED_AT, NEAR_LOOKED_AT = 20, 200  # sketches of the same text, and of texts with the same gist
 NEW_SKETCH = "INSERT OR IGNORE INTO sketches VALUES (?, ?, ?, ?, ?)"
 NO_SKETCH = "DELETE FROM sketches WHERE tenant = ? AND project = ? AND near = ? AND exact = ? AND doc = ?"
@@ -48,6 +55,9 @@ UNUSED = (
     "SELECT value FROM json_each(?) "
     "WHERE NOT EXISTS (SELECT 1 FROM terms WHERE terms MATCH '\"' || value || '\"' LIMIT 1)"
 )
+
+
+WaitingText = tuple[int, Scope, str, list[str]]  # its number, project, text and tags
 
 
 class NewWords:
@@ -72,7 +82,7 @@ class WordIndex:
     def __init__(self) -> None:
         self._cached: set[str] = set()
         self._generation = ""
-        self._families: tuple[tuple[int, int] | None, dict[str, set[str]]] = (None, {})
+        self._families: tuple[tuple[int, int] | None, dict[str, frozenset[str]]] = (None, {})  # by stem
         self._waiting: dict[tuple[int, bytes], frozenset[str]] = {}  # terms of texts by number and checksum
 
     def learn(self, new: NewWords) -> None:
@@ -81,20 +91,25 @@ class WordIndex:
             self._cached.clear()
         if new.generation == self._generation:  # otherwise words were removed since, maybe these
             self._cached |= new.words
-        if new.words:
-            self._families = (None, {})
+        for stem in analyse.terms([*new.words]):
+            self._families[1].pop(stem, None)
 
     def same_stem(self, con: Connection, word: str) -> set[str]:
-        """The word and all indexed words with its stem. Cached, because one question asks for a word several times."""
+        """The word and all indexed words with its stem."""
+        return {word} | self.forms(con, word)
+
+    def forms(self, con: Connection, word: str) -> frozenset[str]:
+        """All indexed words with the stem of a word, cached: many questions ask for the same few words."""
         if con.fresh is not None:
-            return {word} | indexed_forms(con, word)
+            return frozenset(indexed_forms(con, word))
         version = (id(con), con.data_version())  # changes with every write of another connection
-        if self._families[0] != version:
+        if self._families[0] != version or len(self._families[1]) > CACHED_STEMS:
             self._families = (version, {})
-        families = self._families[1]
-        if word not in families:
-            families[word] = {word} | indexed_forms(con, word)
-        return families[word]
+        (stem,) = analyse.terms([word])
+        forms = self._families[1].get(stem)
+        if forms is None:
+            forms = self._families[1][stem] = frozenset(indexed_forms(con, word))
+        return forms
 
     def update(self, con: Connection, doc: int, before: Entry | None, after: Entry | None, new: NewWords) -> bool:
         """Update the index of an entry if its text changed. False when the entry waits for the index."""
@@ -125,12 +140,16 @@ class WordIndex:
             return 0
         texts = list(waiting_texts(con, self.last(con)))
         if texts:
-            self._read_generation(con, new)
-            self._add(con, [(doc, analyse.index_words(text), tags) for doc, _, text, tags in texts if text], new)
-            con.executemany(WAITING_VECTOR, [(*scope, doc) for doc, scope, text, _ in texts if text])
-            con.execute("UPDATE indexed SET last = ?", (texts[-1][0],))
+            self.append(con, texts, new)
         new.waiting = 0
         return len(texts)
+
+    def append(self, con: Connection, texts: Sequence[WaitingText], new: NewWords) -> None:
+        """Index the texts that wait; they are all there are."""
+        self._read_generation(con, new)
+        self._add(con, [(doc, analyse.index_words(text), tags) for doc, _, text, tags in texts if text], new)
+        con.executemany(WAITING_VECTOR, [(*scope, doc) for doc, scope, text, _ in texts if text])
+        con.execute("UPDATE indexed SET last = ?", (texts[-1][0],))
 
     def waiting_terms(self, con: Connection) -> list[tuple[int, frozenset[str]]]:
         """The texts that wait, newest first, by number and terms. These are cached: a write may ask for them."""
@@ -146,11 +165,9 @@ class WordIndex:
         tokens = [(doc, " ".join((*words, *map(tag_token, tags)))) for doc, words, tags in texts]
         con.executemany("INSERT INTO terms (rowid, text) VALUES (?, ?)", tokens)
         unknown = set().union(*(words for _, words, _ in texts)) - self._cached - new.words
-        for word in sorted(unknown):
-            con.execute("INSERT OR IGNORE INTO pieces VALUES (?, ?)", (word, word))
-            if con.changes():
-                suffixes = [(piece, word) for piece in analyse.pieces(word)[1:]]
-                con.executemany("INSERT OR IGNORE INTO pieces VALUES (?, ?)", suffixes)
+        fresh = con.rows(NEW_AMONG, (json.dumps([*unknown]),))
+        # In the order of the table, so that a page is written once.
+        con.executemany(NEW_PIECE, sorted((piece, word) for (word,) in fresh for piece in analyse.pieces(word)))
         new.words |= unknown
 
     def _read_generation(self, con: Connection, new: NewWords) -> None:
@@ -197,7 +214,7 @@ def terms_of(con: Connection, doc: int) -> frozenset[str]:
     return frozenset(analyse.term(word) for text in texts for word in analyse.index_words(text))
 
 
-def waiting_texts(con: Connection, last: int, most: int = -1) -> Iterator[tuple[int, Scope, str, list[str]]]:
+def waiting_texts(con: Connection, last: int, most: int = -1) -> Iterator[WaitingText]:
     """The texts after a number, with their project and tags. Damaged ones too, so that they are found and named."""
     for doc, *columns in con.rows(WAITING_TEXTS, (last, most)):
         tenant, project, kind, key, content, tags = (bytes(column).decode(errors="replace") for column in columns)
@@ -209,6 +226,7 @@ def waiting_texts(con: Connection, last: int, most: int = -1) -> Iterator[tuple[
         yield doc, Scope(tenant, project), indexed_text(entry), folded_tags(entry)
 
 
+@lru_cache(2_000)
 def tag_token(folded: str) -> str:
     """The token for a tag. Words of a text have no diacritics, so none of them is such a token."""
     return "\u00ff" + folded.encode().hex()
@@ -228,6 +246,11 @@ def sketch(con: Connection, scope: Scope, doc: int, before: Entry | None, after:
         con.execute(NO_SKETCH, (*scope, *mark, doc))
     for mark in new:
         con.execute(NEW_SKETCH, (*scope, *mark, doc))
+
+
+def sketch_all(con: Connection, scope: Scope, entries: Iterable[tuple[int, Entry]]) -> None:
+    """The same for new entries, in the order of the table, so that a page is written once."""
+    con.executemany(NEW_SKETCH, sorted((*scope, *mark, doc) for doc, entry in entries for mark in _marks(entry)))
 
 
 def _marks(entry: Entry | None) -> tuple[tuple[int, int], ...]:
@@ -261,14 +284,19 @@ def indexed_forms(con: Connection, word: str) -> set[str]:
     """
     (stem,) = analyse.terms([word])
     if len(stem) < STEM_MIN_CHARS:  # too many words begin like it; try its usual forms instead
-        return {form for form in _with_stem(stem, sorted(_forms(stem) | {word})) if _is_word(con, form)}
+        return {form for form in _usual_forms(stem, word) if _is_word(con, form)}
     prefix = stem[:-1] if stem[-1] in "eily" else stem
     begun = _words_with(con, prefix, begins=True)
     forms = _with_stem(stem, sorted(begun))
     if len(begun) > EXPAND_MAX:  # not all of them were read
-        usual = _with_stem(stem, sorted(_forms(stem) | {word})) - forms
+        usual = _usual_forms(stem, word) - forms
         forms |= {form for form in usual if _is_word(con, form)}
     return forms
+
+
+@lru_cache(2_000)
+def _usual_forms(stem: str, word: str) -> frozenset[str]:
+    return frozenset(_with_stem(stem, sorted(_forms(stem) | {word})))
 
 
 def _with_stem(stem: str, words: list[str]) -> set[str]:
@@ -282,6 +310,12 @@ def _forms(stem: str) -> set[str]:
     return {base + ending for base in bases for ending in ENDINGS}
 
 
+def as_words(runs: Iterable[str]) -> str | None:
+    """A query for every one of these runs of letters and digits as it is indexed; None where there are none."""
+    tokens = [analyse.cut(analyse.whole_words(run)) for run in runs]
+    return " AND ".join(f'"{" ".join(words)}"' for words in tokens if words) or None
+
+
 def may_contain(con: Connection, folded: str) -> str | None:
     """A word query that matches every entry containing the text; None when a full scan is needed.
 
@@ -291,20 +325,15 @@ def may_contain(con: Connection, folded: str) -> str | None:
     before there were pieces over the cuts always match.
     """
     words = analyse.words(folded)
-    edges = {*words[:1], *words[-1:]}
-    hexadecimal = any(map(analyse.is_hex, edges))
-    marks = [analyse.LONG, *([analyse.LONG_HEX] if hexadecimal else [])]
-    bridged = [analyse.BRIDGED, *([analyse.BRIDGED_HEX] if hexadecimal else [])]
-    if max(map(len, edges), default=0) > analyse.BRIDGED_CHARS:
-        marks += bridged
-        bridged = []
-    long = [mark for mark in marks if _is_word(con, mark)]
+    inner = words[1:-1]
+    if len(inner) >= WINDOW and max(map(len, inner)) <= analyse.WORD_MAX_CHARS:
+        return any_of([" ".join(inner)])  # what is between two others is whole
     slots: list[set[str]] = []
     for index, word in enumerate(words):
         first, last = index == 0, index == len(words) - 1
         if len(word) > analyse.WORD_MAX_CHARS:
-            return any_of(long)
-        if not (first or last) or analyse.is_atom(word):
+            slots.append(set())  # no word is so long
+        elif not (first or last) or analyse.is_atom(word):
             slots.append({word})
         elif len(word) >= analyse.INFIX_MIN_CHARS:
             expanded = _words_with(con, word, ends=not last, begins=not first)
@@ -312,21 +341,48 @@ def may_contain(con: Connection, folded: str) -> str | None:
                 slots.append(expanded)
     if not slots:
         return None
+    runs = _within_runs(con, words)
     if not all(slots):
-        return any_of(long)
-    phrases = _phrases(slots, long)
-    present = [mark for mark in bridged if _is_word(con, mark)] if len(words) > 1 else []
-    return f"{phrases} OR ({' AND '.join(map(any_of, [present, *slots]))})" if present else phrases
+        return " OR ".join(runs) or any_of(())
+    return " OR ".join([_phrases(slots), *runs])
 
 
-def _phrases(slots: list[set[str]], long: list[str]) -> str:
+def _within_runs(con: Connection, words: list[str]) -> list[str]:
+    """Queries for the entries whose over-long words may hold the first of the words at their end, or the last at their
+    beginning, or all of a single one."""
+    edges = {words[0], words[-1]}
+    hexadecimal = any(map(analyse.is_hex, edges))
+    uncut = [analyse.LONG, *([analyse.LONG_HEX] if hexadecimal else [])]
+    bridged = [analyse.BRIDGED, *([analyse.BRIDGED_HEX] if hexadecimal else [])]
+    queries = [any_of([mark]) for mark in uncut if _is_word(con, mark)]
+    if len(words) == 1 and len(words[0]) <= analyse.BRIDGED_CHARS:
+        return queries  # within one piece, which is a word like others
+    present = [mark for mark in bridged if _is_word(con, mark)]
+    groups = [any_of(present)]
+    for word in words:
+        if word in edges and not analyse.is_atom(word):
+            holding = [_words_with(con, piece) for piece in _windows(word)]
+            groups += [any_of(holders) for holders in holding if len(holders) <= EXPAND_MAX]
+        elif len(word) <= analyse.WORD_MAX_CHARS:
+            groups.append(any_of([word]))
+    return [*queries, f"({' AND '.join(groups)})"] if present else queries
+
+
+def _windows(word: str) -> list[str]:
+    """Pieces of a word, of which each is within one piece of an over-long one."""
+    most = analyse.BRIDGED_CHARS
+    if len(word) < analyse.INFIX_MIN_CHARS:
+        return []
+    return [word] if len(word) <= most else list(dict.fromkeys((word[:most], word[-most:])))
+
+
+def _phrases(slots: list[set[str]]) -> str:
     """A few adjacent words, which narrow the choice enough; the longest are usually the rarest."""
     start = max(range(max(1, len(slots) - WINDOW + 1)), key=lambda at: sum(map(_length, slots[at : at + WINDOW])))
     window = slots[start : start + WINDOW]
     if prod(map(len, window)) <= PHRASES_MAX or len(window) == 1:
-        return any_of([*(" ".join(words) for words in product(*window)), *long])
-    every = f"({' AND '.join(map(any_of, window))})"
-    return f"{every} OR {any_of(long)}" if long else every
+        return any_of(" ".join(words) for words in product(*window))
+    return f"({' AND '.join(map(any_of, window))})"
 
 
 def _length(words: set[str]) -> int:
@@ -334,7 +390,7 @@ def _length(words: set[str]) -> int:
 
 
 def _is_word(con: Connection, word: str) -> bool:
-    return any(layer.rows("SELECT 1 FROM pieces WHERE piece = ?1 AND word = ?1", (word,)) for layer in con.layers)
+    return any(layer.rows(IS_WORD, (word,)) for layer in con.layers)
 
 
 def _words_with(con: Connection, piece: str, *, ends: bool = False, begins: bool = False) -> set[str]:

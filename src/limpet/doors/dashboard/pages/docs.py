@@ -20,7 +20,7 @@ def docs(view: View) -> DrawnPage:
     order = list(pages.values())
     after = order[order.index(chosen) + 1 :][:1]
     onward = [el("p", "Next: ", el("a", page.title, href=view.link("/docs", page=page.name))) for page in after]
-    main = html.many(parts.heading(chosen.title, back, sub=chosen.group), text, onward)
+    main = html.many(parts.heading(documentation.heading(chosen.name), back, sub=chosen.group), text, onward)
     return DrawnPage(chosen.title, main, "/docs", live=False)
 
 

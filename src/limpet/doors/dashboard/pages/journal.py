@@ -6,9 +6,13 @@ from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.markdown import markdown
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
-from limpet.errors import LimpetError
+from limpet.errors import LimpetError, NotFound
 
 FRESH = "fresh"
+NO_JOURNAL = (
+    "There is no journal yet. `limpet journal init` makes NOTES.md in the project's folder: where the work stands, "
+    "what was decided and why, and what is open. People edit it in any editor, agents with their tools."
+)
 WAYS = (("", "Read"), ("source", "Lines"))
 
 
@@ -19,6 +23,8 @@ def journal(view: View) -> DrawnPage:
         return DrawnPage("Journal", html.many(title, parts.nothing(words)), "/journal")
     try:
         recovered = view.run("recover_journal", level=3)
+    except NotFound:
+        return DrawnPage("Journal", html.many(title, parts.nothing(NO_JOURNAL)), "/journal")
     except LimpetError as problem:
         return DrawnPage("Journal", html.many(title, parts.nothing(problem.message)), "/journal")
     marks: dict[int, list[str]] = {}

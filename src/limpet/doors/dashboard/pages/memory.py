@@ -13,6 +13,12 @@ from limpet.model import HANDOFF, MEMORY, PERSON, Entry, Memory, as_handoff, as_
 from limpet.store import EventQuery
 from limpet.upkeep import paging
 
+NO_SUCH_KEY = "Nothing that is remembered says this."
+NO_MEMORY = (
+    "Nothing is remembered yet. Agents keep lasting knowledge of the project here with `write_memory`, and you with "
+    "the form beside this, or `limpet memory write`."
+)
+
 
 def memory(view: View) -> DrawnPage:
     query, replaced = view.param("q"), view.param("replaced") == "yes"
@@ -48,7 +54,7 @@ def memory(view: View) -> DrawnPage:
         method="get",
         class_="filters",
     )
-    body = el("ul", rows, class_="rows cards") if rows else parts.nothing("Nothing is remembered under such a key.")
+    body = el("ul", rows, class_="rows cards") if rows else parts.nothing(NO_SUCH_KEY if query.strip() else NO_MEMORY)
     main = html.many(
         parts.heading("Memory", sub="What every session of the project knows. Pinned comes first."),
         form,

@@ -16,6 +16,8 @@ from limpet.upkeep import paging
 
 TAGS_SHOWN = 40
 
+NO_NOTES = "No notes yet. Agents write them with `add_note`, and you with the form beside this, or `limpet note add`."
+
 
 def notes(view: View) -> DrawnPage:
     tag, query, session = view.param("tag"), view.param("q"), view.param("session")
@@ -32,7 +34,11 @@ def notes(view: View) -> DrawnPage:
         words = f"{leaf.total:,} in all"
     newest = view.with_query(before=None, page=None) if view.param("before") or view.param("page") else None
     rows = [_row(view, note_) for note_ in matches]
-    body = el("ul", rows, class_="rows cards") if rows else parts.nothing("No notes here.")
+    body = (
+        el("ul", rows, class_="rows cards")
+        if rows
+        else parts.nothing("No note is like that." if tag or query or session else NO_NOTES)
+    )
     more = (
         parts.panel("Related", el("ul", [_row(view, note_) for note_ in related], class_="rows cards"))
         if related

@@ -48,7 +48,7 @@ def overview(view: View) -> DrawnPage:
     alerts = _alerts(view, handoffs, events)
     main = html.many(
         _about_sample(view),
-        parts.heading("Overview", sub=f"What {view.hold.scope.project} remembers"),
+        parts.heading("Overview", sub=f"What {view.project_name} remembers"),
         figures,
         _attention(alerts),
         el(

@@ -21,7 +21,7 @@ class SettingRow(NamedTuple):
 def settings(view: View) -> DrawnPage:
     export = el("a", "Export everything", href=view.link("/export.jsonl"), class_="go", download=True)
     main = html.many(
-        parts.heading("Health and settings", export, sub=f"Limpet {__version__}, project {view.hold.scope.project}"),
+        parts.heading("Health and settings", export, sub=f"Limpet {__version__}, project {view.project_name}"),
         _health(view),
         el("div", _home(view), _trust(view), class_="split even"),
         _lifetimes(view),
@@ -50,20 +50,19 @@ def _health(view: View) -> Html:
 
 def _finding(ok: bool, name: str, detail: str) -> Html:
     state = el("span", "ok" if ok else "problem", class_=f"state {'s-active' if ok else 's-error'}")
-    return el("li", el("div", state, el("strong", name), class_="meta"), el("span", detail, class_="row-text"))
+    return el(
+        "li",
+        el("div", state, el("strong", name), class_="meta"),
+        el("span", parts.with_code(detail), class_="row-text"),
+    )
 
 
 def _facts(facts: tuple[SettingRow, ...]) -> Html:
     def row(fact: SettingRow) -> Html:
-        why = el("span", _with_commands(fact.why), class_="row-text dim") if fact.why else None
+        why = el("span", parts.with_code(fact.why), class_="row-text dim") if fact.why else None
         return el("div", el("dt", fact.name), el("dd", fact.value, why))
 
     return el("dl", [row(fact) for fact in facts], class_="facts one")
-
-
-def _with_commands(words: str) -> list[Child]:
-    """Our own words, with commands in backticks drawn as code."""
-    return [el("code", piece) if at % 2 else piece for at, piece in enumerate(words.split("`"))]
 
 
 def _home(view: View) -> Html:

@@ -64,6 +64,10 @@ def _import(view: View) -> Html:
             el("p", tools, class_="dim"),
         )
     )
+    rows += [
+        el("li", el("strong", f"Conversations of {title}"), _command(f"limpet import {app} EXPORT.zip"))
+        for app, title in (("chatgpt", "ChatGPT"), ("claude-chat", "Claude's apps"))
+    ]
     rows.append(el("li", el("strong", "A project of Limpet"), _command("limpet import project.jsonl")))
     advice = el("p", el("code", "--dry-run"), " says what would come in, and changes nothing.", class_="dim")
     return parts.panel("2. Import what you have", el("ul", rows, class_="rows"), advice)
