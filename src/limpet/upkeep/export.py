@@ -112,9 +112,7 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False, exa
 
 
 def _as_data(entry: Entry) -> Entry:
-    extra = {
-        name: value for name, value in entry.extra.items() if name != TYPED
-    }  # a file proves no person's words
+    extra = {name: value for name, value in entry.extra.items() if name != TYPED}  # a file proves no person's words
     return entry._replace(origin=lowest(entry.origin, IMPORT), pinned=False, extra=extra)
 
 
