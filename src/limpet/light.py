@@ -151,7 +151,7 @@ else:
                     value, end = scanner(options)(plain, 0)
                     if end == len(plain) or not plain[end:].strip(BLANK):
                         return value
-                except (StopIteration, ValueError):
+                except (StopIteration, ValueError, SystemError):  # the last one where `json` is not imported yet
                     pass  # `json` says what is wrong with the text
             return import_module("json").loads(text, **options)
 

@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from clients.claude_code import ClaudeCode
+from clients.cline import Cline
 from clients.codex import Codex
 from clients.copilot import Copilot
+from clients.gemini import Gemini
+from clients.goose import Goose
 from clients.kit import Agent, Talk
+from clients.opencode import OpenCode
 from clients.stub import Say, Use
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(400)]
@@ -20,10 +24,13 @@ def saw(agent: Agent, talk: Talk) -> bool:
     return any(WAITING in agent.conversation(request) for request in talk.stub.requests)
 
 
-@pytest.mark.parametrize("kind", [ClaudeCode, Codex, Copilot], ids=["claude-code", "codex", "copilot"])
+EVERYONE = [ClaudeCode, Codex, Copilot, Gemini, OpenCode, Cline, Goose]
+
+
+@pytest.mark.parametrize("kind", EVERYONE, ids=lambda one: one.name)
 def test_a_start_in_a_subfolder_has_the_memory_of_the_project(kind: type[Agent], tmp_path: Path) -> None:
     agent = kind(tmp_path)
-    agent.limpet("install", agent.name, "--user")
+    agent.limpet("install", agent.name, *([] if kind in (Cline, Goose) else ["--user"]))
     agent.run(["git", "init", "-q"])  # the kit has an empty .git, which is no repository
     agent.limpet("handoff", "write", WAITING)
     agent.project = agent.project / "src" / "parser"

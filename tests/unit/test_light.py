@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -52,6 +54,18 @@ def test_malformed_json_meets_the_same_problem(text: str | bytes) -> None:
             return type(problem), str(problem)
 
     assert tried(light.json) == tried(json)
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": 1,', "[1", '"a', '{"a" 1}', "nul", '"\\x"'])
+def test_malformed_json_meets_the_same_problem_before_json_is_imported(text: str) -> None:
+    script = (
+        "import sys; from limpet.light import json; assert 'json' not in sys.modules\n"
+        "try: json.loads(sys.argv[1])\nexcept ValueError as problem: print(problem)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=True)
+    with pytest.raises(json.JSONDecodeError) as expected:
+        json.loads(text)
+    assert ran.stdout.rstrip("\n") == str(expected.value)
 
 
 def test_numbers_can_be_refused_while_reading() -> None:
