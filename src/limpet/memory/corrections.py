@@ -57,7 +57,6 @@ DENIED = 0.66  # of what the older text says that the newer must name to deny it
 FAMILY_CHARS, FAMILY = 5, 0.7  # letters, and their share of a word, with which two forms of one word begin
 NEW_MOST = 3  # words of a new value; more are a text of its own
 ASIDE = 0.9  # weight of words that a change may add without a heading or a contrast
-ROUNDED = 1e-9  # by which two sums of the same weights may differ
 PLAIN = 0.75  # of two texts without words of correction that must be shared for the newer to go first
 _SENTENCE_END = re.compile("(?<=[.!?\u3002\uff01\uff1f\u0964])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+|;\\s+")
 _ASKS = ("?", "\uff1f", "\u061f")
@@ -322,8 +321,6 @@ def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float, co
     sure = heading or bool(contrast)
     dropped = contrast | new.contrasts if contrast else frozenset()
     terms = tuple(term for at, term in enumerate(new.terms) if at not in dropped)
-    if _overlap(terms, old) + shared_key < max(STRONG, SHARED * (_weight_of(old) + shared_key)):
-        return False
     reason = SENTENCE_WORDS if sure or _is_in(new.terms[new.reason_at : new.reason_at + 1], old) else new.reason_at
     difference = _compare(terms[:reason], new.weights, old)
     if not difference.changed or not _same_subject(difference, shared_key):
@@ -494,16 +491,6 @@ def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) 
     )
 
 
-def _overlap(terms: Sequence[str], old: _Reading) -> float:
-    """The most that a comparison can find to be shared, at a tenth of its cost; a sum may be rounded."""
-    among = frozenset(terms)
-    return _sum([term for term in old.terms if term in among], old.weights) + ROUNDED
-
-
-def _weight_of(old: _Reading) -> float:
-    return _sum(old.terms, old.weights)
-
-
 def _sum(terms: Sequence[str], weights: Mapping[str, float]) -> float:
     return sum(weights.get(term, 0.0) for term in terms)
 
@@ -616,7 +603,9 @@ def supersedes(newer: str, older: str, in_question: frozenset[str] = frozenset()
         return True
     first, second = ("".join(_sentences(text)[:1]) for text in (newer, older))
     new, old = _read(first), _read(second)
-    if ADDITION in new.cues or not new.terms or not old.terms or _overlap(new.terms, old) < PLAIN * _weight_of(old):
+    if ADDITION in new.cues or not new.terms or not old.terms:
+        return False
+    if _common(old, frozenset(new.terms)) < PLAIN * _sum(old.terms, old.weights):
         return False
     difference = _compare(new.terms, new.weights, old)
     if difference.removed & in_question or difference.first:

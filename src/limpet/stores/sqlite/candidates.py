@@ -1,4 +1,4 @@
-"""What searches find in the embedded store: texts that contain one, and candidates for recall with positions of words."""
+"""What searches find in the embedded store: texts that contain one, and candidates for recall with their words."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Searched(NamedTuple):
 def entry_candidates(
     con: Connection, index: WordIndex, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery
 ) -> Candidates:
-    searched = Searched(IN_SCOPE, (*scope, json.dumps(kinds)), _total(con, scope, kinds))
+    searched = Searched(IN_SCOPE, (*scope, json.dumps(kinds)), total(con, scope, kinds))
     if not searched.total:  # what other kinds and projects hold costs nothing then
         return candidates.nothing(query)
     families = [index.same_stem(con, word) for word in query.words]
@@ -96,8 +96,20 @@ def entry_candidates(
 
 # --- texts that contain one ------------------------------------------------------------------------------------------
 
+FEW = 2_000  # texts that are read one by one: two milliseconds
 INSIDE_READ = 500  # newest texts that may contain what is sought, read where others have its words: half a millisecond
 MATCHING = "SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT ?"
+
+
+def among_few(con: Connection, scope: Scope, query: Listing, sought: hits.Sought) -> list[hits.Hit] | None:
+    """All texts that contain a text, the newest first, where the kinds have few: these are read, and not the index,
+    which holds the words of all kinds. None where they have many."""
+    if total(con, scope, query.kinds) > FEW:
+        return None
+    source, values = source_of(scope, query)
+    sql = f"SELECT {TEXT}, {SIZE}, -e.rowid FROM {source} AND {position(query.kinds)} > 0"  # noqa: S608
+    holding = con.rows(sql, (*values, sought.text))
+    return sorted(((sought.fit(text), size, number) for text, size, number in holding), key=lambda hit: hit[2])
 
 
 def as_words(con: Connection, scope: Scope, query: Listing, sought: hits.Sought, *, within: bool) -> list[hits.Hit]:
@@ -137,7 +149,7 @@ def inside_words(
 
 def _are_most(con: Connection, scope: Scope, kinds: Sequence[str]) -> bool:
     """Whether the entries of these kinds are most of the newest in the file."""
-    return bool(2 * _total(con, scope, kinds) > (con.rows("SELECT max(rowid) FROM entries")[0][0] or 0))
+    return bool(2 * total(con, scope, kinds) > (con.rows("SELECT max(rowid) FROM entries")[0][0] or 0))
 
 
 def by_stem(con: Connection, scope: Scope, query: Listing, match: str | None) -> list[hits.Hit]:
@@ -150,7 +162,7 @@ def by_stem(con: Connection, scope: Scope, query: Listing, match: str | None) ->
 
 
 def _hits(con: Connection, source: str, sql: str, values: Row) -> list[hits.Hit]:
-    """Twice as many as are counted: those of a better search may be among them."""
+    """More than are counted: those of a better search may be among them."""
     values = (*values, 2 * limits.NOTES_COUNTED + 1)
     return cast("list[hits.Hit]", _of_layers(con, sql, values) if source.startswith("terms") else con.rows(sql, values))
 
@@ -171,7 +183,7 @@ def piece_candidates(con: Connection, scope: Scope, query: CandidateQuery) -> Ca
     return candidates.collect(query, words, [], load, searched.total)
 
 
-def _total(con: Connection, scope: Scope, kinds: Sequence[str]) -> int:
+def total(con: Connection, scope: Scope, kinds: Sequence[str]) -> int:
     counts: list[Row] = [row for kind in kinds for row in con.execute(TOTAL, (*scope, kind)).fetchall()]
     return sum(row[0] for row in counts)
 

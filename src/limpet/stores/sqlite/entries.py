@@ -174,6 +174,10 @@ class SqliteEntries:
 
         def searches(con: Connection) -> Iterator[Sequence[hits.Hit]]:
             """One after the other: a later one runs when the page has room."""
+            if words is None and not query.tags and (few := search.among_few(con, scope, query, sought)) is not None:
+                yield [hit for hit in few if hit[0] == hits.AS_ASKED]
+                yield few
+                return
             yield (best := search.as_words(con, scope, query, sought, within=words is None))
             inside, all_read = search.inside_words(con, scope, query, sought, beside=bool(best))
             unread.append(not all_read)
