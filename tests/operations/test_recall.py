@@ -234,6 +234,24 @@ def test_identifiers_are_found_split_and_joined(hold: Limpet) -> None:
         assert keys(hold, query) == [key], query
 
 
+def test_a_word_inside_a_longer_one_counts(hold: Limpet) -> None:
+    hold.memory.write("one", "def fromordinal(days): counts the days of the calendar")
+    hold.memory.write("two", "def fromstamp(days): counts the days of the calendar")
+    hold.memory.write("three", "def fromtext(days): counts the days of the calendar")
+    assert keys(hold, "days of an ordinal", more=True)[0] == "one"
+    hit = hold.recall("days of an ordinal", more=True).hits[0]
+    assert "in a longer word" in hit.why
+
+
+def test_a_text_that_begins_with_what_is_asked_comes_first(hold: Limpet, clock: Clock) -> None:
+    hold.memory.write("one", "Granary: two men mended the roof in spring, the doors are of oak, and nobody has a key.")
+    clock.pass_by()
+    hold.memory.write(
+        "two", "We paid the painters for windows and shutters, as the bill of August says, in the granary."
+    )
+    assert keys(hold, "what about the granary?") == ["one", "two"]
+
+
 def test_an_identifier_of_the_question_beats_any_similarity(hold: Limpet, clock: Clock) -> None:
     notes = hold.session("one").notes
     exact = notes.add("parse_flags moved").id

@@ -16,6 +16,8 @@ from limpet.light import TYPE_CHECKING
 from limpet.model import (
     HANDOFF,
     MAIN_LINE,
+    MEMORY,
+    NOTE,
     SESSION,
     Draft,
     Entry,
@@ -289,9 +291,15 @@ def _since(ctx: Context, handoff: Handoff) -> str:
     lines = [anchoring.label(look) for look in anchoring.looks(ctx, handoff.anchors)] if handoff.anchors else []
     lines += [
         f'(Corrected since, in {entry.kind} {as_name(entry.key)}: "{visible(" ".join(entry.content.split()))}")'
-        for entry in corrections.since(ctx, handoff.content, handoff.written_at)
+        for entry in (corrections.since(ctx, handoff.content, handoff.written_at) if _later(ctx, handoff) else ())
     ]
     return "".join(f"\n{line}" for line in lines if line)
+
+
+def _later(ctx: Context, handoff: Handoff) -> bool:
+    """Whether anything was written after it that may correct it; comparing texts takes modules that load slowly."""
+    newest = ctx.store.entries.list(ctx.scope, Listing((NOTE, MEMORY), limit=1, now=ctx.now)).entries
+    return any(moment(entry.updated_at) > handoff.written_at for entry in newest)
 
 
 def _also_shown(ctx: Context, handoff: Handoff) -> str:

@@ -180,6 +180,11 @@ class Question(NamedTuple):
     asks_said: bool = False  # asks what a person said before
     spelt: Mapping[int, int] = {}  # of the joined, other spellings and endings, each with its word
 
+    @property
+    def written_together(self) -> frozenset[int]:
+        """Of the words, neighbours in one."""
+        return self.joined.difference(self.spelt)
+
 
 def read(text: str, now: int) -> Question:
     head = text[:READ_CHARS]

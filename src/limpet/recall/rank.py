@@ -32,7 +32,7 @@ STEM_BEGIN = 2  # letters that a word and its stem share
 READ_CHARS = 20_000  # of a text that is read; the rest is in the index
 WORD_BYTES = 6  # of English, with the space
 K1, B = 1.0, 0.8  # BM25: how soon a repeated word stops counting, how much length counts
-K1_DOCUMENT = 1.2  # a document repeats what it is about
+K1_DOCUMENT, B_DOCUMENT = 1.2, 0.9  # a document repeats what it is about
 LONG_WORDS = 2_000  # a longer text is scored by its best stretch too; among shorter ones that favours the long
 STRETCH_WORDS = 150
 # What a matching turn gives to the turns after it (positive) and before it. An answer follows its question.
@@ -43,6 +43,11 @@ REACH = 2 * AROUND  # how far apart the numbers of two neighbouring turns may be
 SHORT_WORDS, NOT_SHORT_WORDS = 80, 160  # neighbours count in full up to the first and not at all from the second
 TALK = (NOTE, MESSAGE)  # kinds whose entries follow each other in a session
 COVERAGE, PAIR, SPEAKER, LITERAL, PINNED = 3.0, 0.5, 2.0, 4.0, 0.5
+COVERAGE_DOCUMENT, PAIR_DOCUMENT = 1.5, 0.75
+# A document says at its beginning what it is about: a key, a heading, a name and its arguments, a path.
+OPENING, OPENING_WORDS = 0.2, 8
+PART, PART_CHARS = 0.75, 4  # a word of the question as the beginning or end of a longer one, and its least length
+JOINED = 0.5  # two words of the question written together say again what both say
 PAIR_APART = 2  # places between two words that count as side by side
 IDENTIFIER = 2.0  # times the best score by words: an identifier of the question beats any similarity
 IDENTIFIER_TEXTS = 20  # an identifier in more texts than these tells less
@@ -51,10 +56,13 @@ SUBSTANCE_WORDS = 30  # different words of a turn that count as substance; more 
 OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbours
 # The weights of embeddings. In conversations they count less: turns are short, and their words and neighbours say more.
 # A text without any word of the question must be as near as NEAR to match at all.
-# For documents ABOUT is a share of the best score by words: both are divided by their best and added, 0.7 and 0.3.
-ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 0.43, 5.0, 0.75, 0.2, 0.25
-# Those of a transformer, which reads a text whole, count more: half and half.
-ABOUT_READ, ABOUT_READ_TURN = 1.0, 16.0
+# For documents ABOUT is a share of the best score by words: both are divided by their best and added, 0.67 and 0.33.
+ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 0.5, 5.0, 0.75, 0.2, 0.25
+# Those of a transformer, which reads a text whole, count more: 0.4 and 0.6.
+ABOUT_READ, ABOUT_READ_TURN = 1.5, 16.0
+# Where one document holds most of the question's words, meaning counts less: the words have found what was meant. The
+# share goes from the full one to ABOUT_FOUND while what the best document holds goes from one of COVERED to the other.
+ABOUT_FOUND, COVERED = 0.3, (0.4, 0.8)
 ABOUT_LEAST = 6.0  # taken for the best score by words where hardly a word matches
 ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
 ABOUT_MOST = 120  # texts whose embeddings are compared, the best by words first
@@ -73,7 +81,7 @@ ROLES = USERS | {"assistant", "ai", "bot", "agent", "model", "system", "tool", "
 CHAT_WORDS = 40  # turns without names that are usually shorter are talk between people, others a history
 # Of the best score by words: for the user's turns, more in questions about "my", and for a lasting wish among them.
 USER_FIRST, USER_ASKED, WISH = 0.3, 0.6, 0.3
-HOP = 0.15  # of the best score by words: what a rare name in the best texts lends to other texts that hold it
+HOP = 0.1  # of the best score by words: what a rare name in the best texts lends to other texts that hold it
 HOP_FROM, HOP_CHARS, HOP_NAMES = 3, 4_000, 20  # texts that are read for names, characters, and names of each
 HOP_MOST = 40  # texts that names lead to
 HOP_TEXTS = 8  # a name in more texts than these is not followed
@@ -207,6 +215,8 @@ class Signals(NamedTuple):
     dates: bool = True  # times named in the question
     coverage: bool = True  # how much of the question a text covers
     phrases: bool = True  # words side by side as in the question
+    opening: bool = True  # words with which a document begins
+    parts: bool = True  # words of the question inside longer ones of a document
     literals: bool = True  # paths, identifiers and quoted texts, verbatim
     stretches: bool = True  # a long text by its best stretch
     statements: bool = True  # a turn that asks back answers nothing
@@ -290,7 +300,7 @@ class _Pool:
         self.names, self.who = self._who()
         self.common = sorted(candidates.common - self.names)
         self.followed = [  # words that distinguish texts, with their rarity
-            (at, places, self.rarity(candidates.counts[at]))
+            (at, places, self.rarity(candidates.counts[at]) * (JOINED if at in question.written_together else 1.0))
             for at, places in enumerate(candidates.positions)
             if places and at not in self.names
         ]
@@ -340,6 +350,7 @@ class _Pool:
                 signals["words"][doc] = max(score, signals["words"].get(doc, 0.0))
         self.scale = max(ABOUT_LEAST, *signals["words"].values()) if signals["words"] else ABOUT_LEAST
         signals |= {"phrase": self._pairs(), "literal": self._literals(), "user": self._users()}
+        signals["opening"] = self._opening()
         signals["linked"] = dict.fromkeys(self.linked, HOP * self.scale)
         sums = dict.fromkeys(self.candidates.docs, 0.0)
         for values in signals.values():
@@ -367,10 +378,25 @@ class _Pool:
         best = max((near for doc, near in self.nearness.items() if doc not in self.turns), default=0.0) or 1.0
         is_static = self.sense is None or self.sense.kind == STATIC
         share, of_turn = (ABOUT, ABOUT_TURN) if is_static else (ABOUT_READ, ABOUT_READ_TURN)
+        least, most = COVERED
+        share -= (share - ABOUT_FOUND) * min(1.0, max(0.0, (self._most_held() - least) / (most - least)))
         return {
             doc: near * of_turn if doc in self.turns else share * self.scale * near / best
             for doc, near in self.nearness.items()
         }
+
+    def _most_held(self) -> float:
+        """The share of the question, weighted by rarity, that the document with most of it holds."""
+        covered: dict[int, float] = {}
+        mass = 0.0
+        for at, places in enumerate(self.candidates.positions):
+            if at in self.question.joined or at in self.names:
+                continue
+            mass += (rarity := self.rarity(self.candidates.counts[at]))
+            for doc in places:
+                if doc in self.documents and doc not in self.turns:
+                    covered[doc] = covered.get(doc, 0.0) + rarity
+        return max(covered.values(), default=0.0) / (mass or 1.0)
 
     def _users(self) -> dict[int, float]:
         """For what the user said in a history: the assistant mostly repeats it at length."""
@@ -443,8 +469,8 @@ class _Pool:
         return sums
 
     def _saturated(self, doc: int, count: float, length: float) -> float:
-        k1 = K1 if doc in self.turns else K1_DOCUMENT
-        return count * (k1 + 1) / (count + k1 * (1 - B + B * length))
+        k1, b = (K1, B) if doc in self.turns else (K1_DOCUMENT, B_DOCUMENT)
+        return count * (k1 + 1) / (count + k1 * (1 - b + b * length))
 
     def _wide_length(self, doc: int) -> float:
         """The length of a text together with its neighbours, as far as these count."""
@@ -505,9 +531,18 @@ class _Pool:
         mass = sum(rarity for _, _, rarity in self.followed) or 1.0
         sums: dict[int, float] = {}
         for (_, _, rarity), counts in zip(self.followed, self.counts, strict=True):
-            share = COVERAGE * rarity / mass
+            share = rarity / mass
             for doc in counts:
-                sums[doc] = sums.get(doc, 0.0) + share
+                sums[doc] = sums.get(doc, 0.0) + (COVERAGE if doc in self.turns else COVERAGE_DOCUMENT) * share
+        return sums
+
+    def _opening(self) -> dict[int, float]:
+        """For words with which a document begins."""
+        sums: dict[int, float] = {}
+        for _, places, rarity in self.followed if self.signals.opening else ():
+            for doc, at in places.items():
+                if at and 0 <= at[0] < OPENING_WORDS and doc in self.documents and doc not in self.turns:
+                    sums[doc] = sums.get(doc, 0.0) + OPENING * rarity
         return sums
 
     def _stretches(self) -> dict[int, tuple[float, int]]:
@@ -533,11 +568,11 @@ class _Pool:
             ahead, behind = self.candidates.positions[first], self.candidates.positions[second]
             if first in self.names:
                 continue
-            worth = PAIR * min(self.rarity(counts[first]), self.rarity(counts[second]))
+            worth = min(self.rarity(counts[first]), self.rarity(counts[second]))
             for doc in ahead.keys() & behind.keys():
                 following = behind[doc]
                 if any(place + step in following for place in ahead[doc] if place >= 0 for step in _BESIDE):
-                    sums[doc] = sums.get(doc, 0.0) + worth
+                    sums[doc] = sums.get(doc, 0.0) + worth * (PAIR if doc in self.turns else PAIR_DOCUMENT)
         return sums
 
     def _literals(self) -> dict[int, float]:
@@ -600,9 +635,20 @@ class _Pool:
             added |= self._statement(body, words)
         elif "user" in scored.parts and _WISH.search(body):
             added["wish"] = WISH * self.scale
+        if not turn and self.signals.parts:
+            added["part"] = self._parts(analyse.fold(body[:READ_CHARS]), present)
         parts = {**scored.parts, **{name: value for name, value in added.items() if value}}
         fits = "literal" in parts or self._fits(doc, self._covered(doc, present), scored.near)
         return scored._replace(score=sum(parts.values()), parts=parts, fits=fits)
+
+    def _parts(self, folded: str, present: set[int]) -> float:
+        """For words that a document lacks, and that one of its words begins or ends with: `reset` in `resetmodel`."""
+        worth = 0.0
+        for at, word in enumerate(self.question.words):
+            lacking = len(word) >= PART_CHARS and at not in present and at not in self._needless
+            if lacking and word in folded and re.search(rf"\b{re.escape(word)}|{re.escape(word)}\b", folded):
+                worth += PART * self.rarity(self.candidates.counts[at])
+        return worth
 
     def _fits(self, doc: int, covered: float, near: float) -> bool:
         """Whether a text holds enough of the question: of its words, or of what it is about."""

@@ -84,6 +84,7 @@ _AGE_MS = {"h": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS}
 _REASONS = {  # a signal, and its words in an answer
     "phrase": "words side by side",
     "literal": "as written",
+    "part": "in a longer word",
     "speaker": "said by who is asked about",
     "date": "at the time asked about",
     "tells when": "tells when",
