@@ -205,8 +205,8 @@ class _Story:
             window += [turn.says, answer]
             self.turns += 1
             self._say("green", f"  agent: {turn.says}")
-            shown = " / ".join(answer.splitlines())
-            self._say("cyan", f"    calls {turn.tool} -> {shown if len(shown) < 150 else shown[:149] + '…'}")
+            text = " / ".join(answer.splitlines())
+            self._say("cyan", f"    calls {turn.tool} -> {text if len(text) < 150 else text[:149] + '…'}")
 
     def _look_back(self, hold: Limpet) -> None:
         """Read what is in the store after two sessions, by the same calls as any program."""
