@@ -21,6 +21,7 @@ import apsw
 
 import limpet
 from bench import (
+    adding,
     answers,
     corpus,
     dashboard,
@@ -81,6 +82,7 @@ def _replica(sizes: Sizes) -> None:
 SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "start": start.run,
     "hooks": hooks.run,
+    "adding": adding.run,
     "notes": notes.run,
     "answers": answers.run,
     "recall": speed.run,

@@ -9,6 +9,7 @@ terminal's or no input, it does not wait.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -43,7 +44,8 @@ def main() -> None:
     first = int(sys.argv[5]) if len(sys.argv) > 5 else 0
     share = corpus.notes(first + count * threads)[first:]
     adding = adders(which, store, threads)
-    adding[0](share[0])  # the first add of a process prepares statements; it is not what is counted
+    # The first add of a process prepares statements; it is not what is counted.
+    adding[0](Note(f"process {os.getpid()} begins", []))
     print("ready", flush=True)
     sys.stdin.readline()
     waits: list[float] = []

@@ -40,6 +40,7 @@ class Contestant(NamedTuple):
     path: str = "/mcp"
     tools: str = "limpet"
     postgres: bool = True
+    store: str = ""  # its address
 
 
 class Round(NamedTuple):
@@ -158,7 +159,9 @@ def _round(server: Cluster, one: Contestant, sizes: Sizes, loaded: int, turn: in
 
 
 @contextmanager
-def limpet_served(server: Cluster, loaded: int, projects: int) -> Iterator[Contestant]:
+def limpet_served(
+    server: Cluster, loaded: int, projects: int, agents: int = AGENTS, workers: int = 1
+) -> Iterator[Contestant]:
     """`limpet serve --team` on a database of its own, with notes and a token for each agent."""
     url = server.database("ours")
     names = _projects(projects)
@@ -169,18 +172,19 @@ def limpet_served(server: Cluster, loaded: int, projects: int) -> Iterator[Conte
             hold.import_lines(stores.export_of(corpus.notes(loaded)[at::projects]))
             if index is not None:  # else the first questions would make the vectors of all that was loaded
                 catch_up(index, store, hold.scope, loaded)
-        secrets = [_token(store, f"agent-{number}", names[number % projects]) for number in range(AGENTS)]
+        secrets = [_token(store, f"agent-{number}", names[number % projects]) for number in range(agents)]
     finally:
         store.close()
     place = stores.folder("load")
     command = [sys.executable, "-m", "limpet", "serve", "--team", "--store", url, "--project", "home", "--port", "0"]
     more = {"LIMPET_TENANT": TENANT, "LIMPET_SET": f"server.calls_per_minute={RATE}"}
-    with _running([*command, "--profile", "full", "--json"], place, more) as (process, said):
+    command += ["--workers", str(workers), "--profile", "full", "--json"]
+    with _running(command, place, more) as (process, said):
         port = int(json.loads(said)["url"].removesuffix("/mcp").rpartition(":")[2])
-        agents = [
+        headers = [
             {"Authorization": f"Bearer {secret}", **_place(number, projects)} for number, secret in enumerate(secrets)
         ]
-        yield Contestant(OURS, port, agents, process)
+        yield Contestant(OURS, port, headers, process, store=url)
 
 
 def _token(store: Any, name: str, project: str) -> str:

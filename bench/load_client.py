@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import selectors
 import socket
 import sys
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 
 from bench import corpus
 
+NUMBER = re.compile(r"\[([0-9a-f]{10})\]")
 REVISION = "2025-11-25"
 MIX = {
     "read_notepad": 25,
@@ -75,7 +77,7 @@ def _arguments(name: str, note: corpus.Note, known: Texts, chance: random.Random
         # A number of its own, so that no two are the same text.
         return {"content": f"{note.content} [{chance.getrandbits(40):010x}]", "tags": note.tags}
     if name == "write_notepad":
-        return {"content": f"- [ ] {chance.getrandbits(40):010x}\n" + f"{note.content}\n" * PAD_NOTES}
+        return {"content": f"- [ ] plan [{chance.getrandbits(40):010x}]\n" + f"{note.content}\n" * PAD_NOTES}
     if name == "write_memory":
         key = f"topic-{chance.randrange(MEMORY_KEYS)}"
         return {"key": key, "content": f"{note.content} [{chance.getrandbits(40):010x}]"}
@@ -110,6 +112,7 @@ class Agent:
         self._id = 0
         self._buffer = bytearray()
         self._next, self._ahead = "", b""  # the call after this one
+        self.number = ""  # by which the text is known that it writes, if it writes one
         self.operation = ""
         self.began = 0
         self.socket = self._connected()
@@ -152,6 +155,8 @@ class Agent:
         """Put the next call together while the answer to this one is under way."""
         call = next(self._calls)
         self._next = call[0]
+        marks = NUMBER.findall(call[1].get("content", ""))
+        self.number = marks[0 if call[0] == "write_notepad" else -1] if marks else ""
         tool, arguments = self._named(call)
         self._ahead = self._request({"method": "tools/call", "params": {"name": tool, "arguments": arguments}})
 

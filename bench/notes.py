@@ -1,4 +1,4 @@
-"""Notes in one process: adding durably, searching, and reading the notepad, each beside the same work by hand."""
+"""Notes in one process: searching, and reading the notepad, each beside the same work by hand. `adding.py` writes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from collections.abc import Callable
 from bench import corpus, stores
 from bench.corpus import Question
 from bench.figures import compare
-from bench.measure import Sample, Sizes, Work, in_turns, ratio, span, syncs, table, verdict
+from bench.measure import Sample, Sizes, Work, in_turns, ratio, span, table, verdict
 from bench.stores import SESSION, Raw, open_ours
 from limpet.api import Limpet
 
-ADD_WALL, ADD_CPU, ADD_CPU_MORE = 1.5, 1.2, 150e-6
 SEARCH_WALL, EIGHT_WORDS, PAD_WALL = 1.5, 5e-3, 2.0
 PAD_CHARS = 2_000
-FIRST = 50  # adds of a process that has not seen a word yet
-RAW = "a durable insert with FTS5, by hand"
 HEADS = ("what", "ours p50", "floor p50", "wall", "goal", "ours p99", "floor p99", "ours CPU", "floor CPU", "CPU")
 
 
@@ -25,8 +22,6 @@ def run(sizes: Sizes) -> None:
         stores.loaded(count)
     _searching(sizes)
     _reading(sizes)
-    _adding(sizes)
-    _syncing(sizes)
 
 
 def _counts(sizes: Sizes) -> tuple[int, ...]:
@@ -36,63 +31,6 @@ def _counts(sizes: Sizes) -> tuple[int, ...]:
 def _line(what: str, ours: Sample, floor: Sample, goal: str) -> list[str]:
     shown = [span(part) for part in (ours.p99, floor.p99, ours.cpu, floor.cpu)]
     return [what, span(ours.p50), span(floor.p50), ratio(ours.p50, floor.p50), goal, *shown, ratio(ours.cpu, floor.cpu)]
-
-
-# --- adding -----------------------------------------------------------------------------------------------------------
-
-
-def _adding(sizes: Sizes) -> None:
-    lines = []
-    rounds, ops = sizes.pick(12, 3), sizes.pick(100, 40)
-    for count in _counts(sizes):
-        lines.append(_add_line(count, 1, FIRST, f"the first {FIRST} of a process, at {count:,}"))
-        lines.append(_add_line(count, rounds, ops, f"add_note at {count:,}"))
-    heads = (*HEADS, f"CPU goal ({ADD_CPU}x + {span(ADD_CPU_MORE)})")
-    table("Adding a note (survives a power cut, both sides)", heads, lines)
-
-
-def _add_line(count: int, rounds: int, ops: int, what: str) -> list[str]:
-    fresh = corpus.notes(count + rounds * ops)[count:]
-    ours, floor = stores.loaded(count)
-    raw = Raw(floor)
-    with open_ours(ours) as hold:
-        found = in_turns({"ours": _adder(hold, fresh), "floor": lambda at: raw.add(fresh[at])}, rounds, ops)
-    raw.close()
-    mine, least = found["ours"], found["floor"]
-    wall = verdict(mine.p50 / least.p50, ADD_WALL, f"≤ {ADD_WALL}x")
-    allowed = ADD_CPU * least.cpu + ADD_CPU_MORE
-    cpu = verdict(mine.cpu, allowed, f"≤ {span(allowed)}")
-    compare(what, mine.p50, RAW, least.p50, wall)
-    compare(f"{what}, CPU", mine.cpu, RAW, least.cpu, cpu)
-    return [*_line(what, mine, least, wall), cpu]
-
-
-def _adder(hold: Limpet, fresh: list[corpus.Note]) -> Work:
-    return lambda at: hold.call("add_note", {"content": fresh[at].content, "tags": fresh[at].tags})
-
-
-def _syncing(sizes: Sizes) -> None:
-    lines = []
-    for threads, each in ((1, sizes.pick(400, 40)), (8, sizes.pick(100, 20))):
-        found = {}
-        for who in ("floor", "ours"):
-            path = stores.folder("syncs") / "store.db"
-            counted = syncs(["-m", "bench.child", who, str(path), str(each), str(threads)])
-            what = f"{who}, {threads} thread{'s' * (threads > 1)} x {each} adds"
-            if counted is None:
-                lines.append([what, "not measured (no strace)", "", "", ""])
-                continue
-            adds = threads * each
-            log = sum(count for name, count in counted.items() if name.endswith("-wal")) / adds
-            rest, found[who] = sum(counted.values()) - log * adds, log
-            one = verdict(abs(log - 1), 0, "exactly 1") if threads == 1 else verdict(log, 0.999, "< 1")
-            goal = "" if who == "floor" else one
-            if who == "ours":
-                title = f"syncs of the log an add, {threads} thread{'s' * (threads > 1)}"
-                compare(title, log, RAW, found["floor"], goal, show="{:.3f}".format)
-            lines.append([what, f"{log:.3f}", f"{rest:.0f}", f"{sum(counted.values()) / adds:.3f}", goal])
-    heads = ("who", "of the log, an add", "of the database (checkpoints), in all", "all, an add", "goal")
-    table("Syncs, counted with strace", heads, lines)
 
 
 # --- searching --------------------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def test_files_are_short() -> None:
 # `make house` prints what is measured now.
 LIMITS: dict[str, tuple[Callable[[], float], float]] = {
     # 325 before the layers of memory: their stores, the shared files, the queue for review and its page.
-    "modules": (lambda: sum(measures.modules_by_folder().values()), 329),
+    "modules": (lambda: sum(measures.modules_by_folder().values()), 330),
     "modules in one folder": (lambda: max(measures.modules_by_folder().values()), 19),
     "own imports inside functions": (lambda: len(measures.imports_in_functions()), 5),
     "own imports inside functions that no comment explains": (

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from limpet import errors
 from limpet.catalogue.ids import with_full_ids
 from limpet.catalogue.late import LateModule, LatePart, resolve
 from limpet.catalogue.operation import EVERY, Context, Operation, checked, retry_of, session_name
 from limpet.catalogue.table import SMALL, WITH_WINDOW, find, guidance, operation_of, profile
+from limpet.light import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from limpet.memory import handoff
 from limpet.memory.handoff import ROOM as HANDOFF_ROOM
 from limpet.model import DataFolder, Event, Folder, Handoff, Scope, SessionInfo

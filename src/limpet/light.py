@@ -126,6 +126,15 @@ else:
         parse_int = int
         parse_constant = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}.__getitem__
 
+        def __init__(self, options):
+            self.__dict__.update(options)
+
+    def scanner(options):
+        found = SCANNERS.get(key := tuple(options.items()))
+        if found is None:
+            found = SCANNERS[key] = make_scanner(_Reading(options))
+        return found
+
     class _CannotWrite(Exception):
         pass
 
@@ -134,23 +143,27 @@ else:
 
     class _Json:
         def loads(self, text, **options):
-            if scan is not None and not options:
+            if make_scanner is not None and READ.issuperset(options):
                 try:
-                    plain = (text if isinstance(text, str) else text.decode()).strip(" \t\n\r")
-                    value, end = scan(plain, 0)
-                    if end == len(plain):
+                    plain = text if isinstance(text, str) else text.decode()
+                    if plain[:1] in BLANK:
+                        plain = plain.strip(BLANK)
+                    value, end = scanner(options)(plain, 0)
+                    if end == len(plain) or not plain[end:].strip(BLANK):
                         return value
-                except (StopIteration, ValueError):
+                except (StopIteration, ValueError, SystemError):  # the last one where `json` is not imported yet
                     pass  # `json` says what is wrong with the text
             return import_module("json").loads(text, **options)
 
         def dumps(self, value, **options):
-            if make_encoder is None or not KNOWN.issuperset(options):
+            if make_encoder is None or not WRITTEN.issuperset(options):
                 return import_module("json").dumps(value, **options)
             string = ascii_string if options.get("ensure_ascii", True) else any_string
             between, after_key = options.get("separators") or (", ", ": ")
             write = options.get("default") or _not_plain
-            encode = make_encoder({}, write, string, None, after_key, between, False, False, True)
+            encode = make_encoder(
+                {}, write, string, None, after_key, between, False, False, options.get("allow_nan", True)
+            )
             try:
                 return "".join(encode(value, 0))
             except _CannotWrite:
@@ -159,13 +172,13 @@ else:
         def __getattr__(self, name):
             return getattr(import_module("json"), name)
 
-    KNOWN = {"ensure_ascii", "separators", "default"}  # options of `dumps`
+    BLANK = " \t\n\r"
+    READ, WRITTEN = {"parse_constant", "parse_float"}, {"ensure_ascii", "separators", "default", "allow_nan"}  # options
+    SCANNERS = {}  # by options
     try:
         from _json import encode_basestring as any_string
         from _json import encode_basestring_ascii as ascii_string
         from _json import make_encoder, make_scanner
-
-        scan = make_scanner(_Reading())
     except ImportError:  # an implementation of Python without these parts
-        scan = make_encoder = None
+        make_scanner = make_encoder = None
     json = _Json()

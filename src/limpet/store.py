@@ -71,6 +71,7 @@ class Page(NamedTuple):
 
     entries: tuple[Entry, ...]
     total: int
+    more: bool = False  # whether there may be more than the total: a search does not count everything
 
 
 class Words(NamedTuple):
@@ -204,12 +205,13 @@ class Entries(Protocol):
         """
 
     def containing(self, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
-        """Entries whose folded text contains the folded needle, by position, then newest first; after them those that
-        match the words alone, the shortest first. The text of an entry is its content; that of memory begins with its
-        key and a line end.
+        """Entries whose folded text contains the folded needle, or which match the words. The text of an entry is its
+        content; that of memory begins with its key and a line end.
 
-        Position orders the newest NOTES_COUNTED of them, and the total is exact up to so many: one more means all
-        further ones.
+        First come those with every word of the needle as a word, of these the ones that contain it as it is; then
+        those that contain it inside words; then those that match the words alone. The shortest first, then the newest.
+        When the first fill the page and leave one over, nothing else is looked for. The newest NOTES_COUNTED are put in
+        order. Then there may be `more` than the total.
         """
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:

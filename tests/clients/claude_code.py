@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 from clients.install import installed
-from clients.kit import SERVERS, Agent, Talk, as_texts
+from clients.kit import SERVERS, Agent, Talk, as_texts, at_a_terminal
 from clients.stub import Json, Turn, Use
 from clients.stub_anthropic import Anthropic
 
 VERSION = "2.1.325"
+READY, LEAVE = "for agents", "\x04"  # on its screen; Ctrl-D, twice
 
 
 class ClaudeCode(Agent):
@@ -40,6 +41,21 @@ class ClaudeCode(Agent):
             command += ["--allowedTools", self.allowed]
             printed = self.run([*command, *(["--resume", resume] if resume else [])], ANTHROPIC_BASE_URL=stub.address)
         return Talk(stub, str(json.loads(printed)["session_id"]))
+
+    def opened_and_closed(self) -> str:
+        """Start it at a terminal, and leave without a word. Returns what the screen showed."""
+        asked_before = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        path = self.home / ".claude.json"
+        known = json.loads(path.read_text()) if path.exists() else {}
+        known |= {"hasCompletedOnboarding": True, "theme": "dark", "customApiKeyResponses": {"approved": ["sk-dummy"]}}
+        known.setdefault("projects", {})[str(self.project)] = asked_before
+        path.write_text(json.dumps(known))
+        with Anthropic(()) as stub:
+            command = [str(self.program), "--model", "claude-sonnet-4-5", "--mcp-config", str(self.servers)]
+            environment = {"ANTHROPIC_BASE_URL": stub.address, "TERM": "xterm-256color"}
+            screen = at_a_terminal(command, self.project, self.environment | environment, READY, LEAVE)
+            assert stub.requests == [], "the model was asked"
+        return screen
 
     def results(self, request: Json) -> list[str]:
         lists = [message["content"] for message in request["messages"] if isinstance(message["content"], list)]

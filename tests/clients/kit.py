@@ -7,9 +7,15 @@ test_agents.py, once.
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
+import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,6 +97,34 @@ class Agent:
         there.parent.mkdir(parents=True, exist_ok=True)
         there.write_text(content if isinstance(content, str) else json.dumps(content))
         return there
+
+
+def at_a_terminal(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], ready: str, leave: str, seconds: float = 60
+) -> str:
+    """Run a program at a terminal of its own until `ready` is on the screen, then press `leave` until it ends."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        screen, until, pressed = "", time.monotonic() + seconds, 0.0  # hooks have some seconds before the first press
+        try:
+            while process.poll() is None and time.monotonic() < until:
+                if select.select([ours], [], [], 0.2)[0]:
+                    with suppress(OSError):  # the program has closed its end
+                        screen += os.read(ours, 1 << 16).decode("utf-8", "replace")
+                if ready in screen and not pressed:
+                    pressed = time.monotonic() + 4
+                if pressed and time.monotonic() > pressed:
+                    os.write(ours, leave.encode())
+                    pressed = time.monotonic() + 0.5
+            assert process.poll() is not None, screen[-3_000:]
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            os.close(ours)
+    return screen
 
 
 def objects(lines: str) -> list[Json]:

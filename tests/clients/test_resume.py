@@ -8,15 +8,18 @@ import pytest
 
 from clients.claude_code import ClaudeCode
 from clients.codex import Codex
+from clients.copilot import Copilot
+from clients.gemini import Gemini
 from clients.kit import Agent
+from clients.opencode import OpenCode
 from clients.stub import Say, Use
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(400)]
 
 
-@pytest.mark.parametrize("kind", [ClaudeCode, Codex], ids=["claude-code", "codex"])
+@pytest.mark.parametrize("kind", [ClaudeCode, Codex, Copilot, Gemini, OpenCode], ids=lambda one: one.name)
 def test_resumes_do_not_pile_up_copies(kind: type[Agent], tmp_path: Path) -> None:
-    """Both keep what they began with, so a resume gives nothing again."""
+    """They keep what they began with, or are given it in each request: it is there once."""
     agent = kind(tmp_path)
     agent.limpet("install", agent.name, "--user")
     agent.limpet("memory", "write", "style", "Tabs, never spaces.")

@@ -128,8 +128,7 @@ class NaiveStore:
         return Page(tuple(found[: query.limit]), len(found))
 
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
-        places = [(_text(entry).find(fold(needle)), entry) for entry in self._listed(scope, query)]
-        found = [entry for place, entry in sorted(places, key=lambda pair: pair[0]) if place >= 0]
+        found = [entry for entry in self._listed(scope, query) if fold(needle) in _text(entry)]
         return Page(tuple(found[: query.limit]), len(found))
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> set[str]:

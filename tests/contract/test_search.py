@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,16 @@ PAYLOADS = (
 
 
 def naive_page(entries: list[Entry], needle: str, limit: int = 1_000) -> Page:
-    found = [entry for entry in entries if fold(needle) in fold(entry.content)]
-    found.sort(key=lambda entry: (entry.updated_at, entry.key), reverse=True)
-    found.sort(key=lambda entry: fold(entry.content).find(fold(needle)))
-    return Page(tuple(found[:limit]), len(found))
+    """What has its words as words, then what contains it; of each the shortest, then the newest."""
+    sought = fold(needle)
+    runs = set(re.findall(r"[^\W_]+", sought))
+
+    def place(at: int) -> tuple[bool, int, int]:
+        whole = bool(runs) and runs <= set(re.findall(r"[^\W_]+", fold(entries[at].content)))
+        return not whole, len(entries[at].content.encode()), -at
+
+    found = sorted((at for at, entry in enumerate(entries) if sought in fold(entry.content)), key=place)
+    return Page(tuple(entries[at] for at in found[:limit]), len(found))
 
 
 def laden(store: Store, contents: list[str]) -> tuple[Scope, list[Entry]]:
@@ -75,10 +82,12 @@ def test_containing_is_exact(store: Store, asked: tuple[list[str], str]) -> None
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 20, 100])
 def test_containing_counts_what_it_leaves_out(store: Store, limit: int) -> None:
-    scope, entries = laden(store, [f"{'.' * (n % 4)}needle {n}" for n in range(20)] + ["other"])
-    assert store.entries.containing(scope, NOTES._replace(limit=limit), "NEEDLE") == naive_page(
-        entries, "needle", limit
-    )
+    contents = [f"{'.' * (n % 4)}{'x' * (n % 2)}needle {n}" for n in range(20)]
+    scope, entries = laden(store, [*contents, "other"])
+    page = store.entries.containing(scope, NOTES._replace(limit=limit), "NEEDLE")
+    assert page.entries == naive_page(entries, "needle", limit).entries
+    # Ten hold the word. More than fit the page are enough: what else contains it is not looked for.
+    assert (page.total, page.more) == ((10, True) if limit < 10 else (20, limit < 20))
 
 
 def test_containing_looks_at_the_content_as_it_is_now(store: Store, scope: Scope) -> None:
@@ -89,7 +98,7 @@ def test_containing_looks_at_the_content_as_it_is_now(store: Store, scope: Scope
     assert store.entries.containing(scope, NOTES, "thought").total == 0
     assert store.entries.containing(scope, NOTES, "tagged").total == 0  # tags are not content
     assert keys(store.entries.containing(scope, NOTES, "cond id").entries) == ["k"]
-    assert keys(store.entries.containing(scope, Listing((NOTE, MEMORY)), "ir").entries) == ["gone", "m"]
+    assert keys(store.entries.containing(scope, Listing((NOTE, MEMORY)), "ir").entries) == ["m", "gone"]
     assert keys(store.entries.containing(scope, Listing((NOTE, MEMORY)), "M").entries) == [
         "m"
     ]  # memory is found by its key

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import limpet
 from dashboard_kit import MARK, PROJECT, browser, project, send, served
-from limpet import limits, wiring
+from limpet import wiring
 from limpet.doors.dashboard import documentation
 from limpet.doors.dashboard.pages.sessions import counted
+from limpet.store import Page
 from limpet.window.messages import Call, assistant, result, user
 
 
@@ -36,10 +37,9 @@ def test_all_sessions_are_leafed_through_and_found_by_words_and_id(tmp_path: Pat
 
 
 def test_a_search_of_sessions_says_where_it_stops_counting() -> None:
-    most = limits.NOTES_COUNTED
-    assert counted(most, "boiler", "") == "1,000 found"
-    assert counted(most + 1, "boiler", "") == "1,000 or more found"
-    assert counted(most + 1, "", "") == "1,001 in all"
+    assert counted(Page((), 1_000), "boiler", "") == "1,000 found"
+    assert counted(Page((), 300, more=True), "boiler", "") == "300 or more found"
+    assert counted(Page((), 1_001), "", "") == "1,001 in all"
 
 
 def test_a_conversation_is_read_with_its_tool_calls_in_place(tmp_path: Path) -> None:

@@ -245,17 +245,23 @@ def test_notes_are_looked_for_in_every_session_of_the_project(hold: Limpet, cloc
     assert (tags["tags"], tags["total_notes"]) == ([{"tag": "Grammar", "count": 1}, {"tag": "t", "count": 1}], 2)
 
 
-def test_result_count_counts_all_up_to_a_thousand_then_there_are_more(hold: Limpet) -> None:
+def test_a_search_counts_until_the_page_is_full_and_then_says_that_there_may_be_more(hold: Limpet) -> None:
     for number in range(12):
         add(hold, f"thing {number}", session_id=f"s{number}")
+        add(hold, f"nothings {number}", session_id=f"s{number}")
+    answer = hold.call("search_notes", {"query": "thing", "limit": 20})
+    assert (len(answer["notes"]), answer["result_count"], answer["left_out"]) == (20, 24, 4)
+    assert "more" in answer, "by stem others might match"
+    answer = hold.call("search_notes", {"query": "thing", "limit": 24})
+    assert (len(answer["notes"]), answer["result_count"]) == (24, 24)
+    assert not {"more", "left_out"} & answer.keys()
     answer = hold.call("search_notes", {"query": "thing", "limit": 5})
-    assert (len(answer["notes"]), answer["result_count"], answer["left_out"]) == (5, 12, 7)
-    assert "more" not in answer
+    assert (len(answer["notes"]), answer["result_count"], answer["left_out"], answer["more"]) == (5, 12, 7, True)
     stamp = hold.context().stamp("add_note")
     drafts = [(f"note_9{number:014}", Draft(f"bulk thing {number}", "one")) for number in range(1_000)]
     hold.store.entries.append(hold.scope, NOTE, drafts, stamp)
     answer = hold.call("search_notes", {"query": "thing", "limit": 5})
-    assert (answer["result_count"], answer["more"]) == (1_000, True)
+    assert (answer["result_count"], answer["more"]) == (limits.NOTES_COUNTED, True)
 
 
 def test_the_library_can_ask_for_the_notes_of_a_session_alone(hold: Limpet) -> None:
@@ -287,12 +293,12 @@ def test_projects_do_not_see_each_other(hold: Limpet, opened: Opener) -> None:
 # --- searching --------------------------------------------------------------------------------------------------------
 
 
-def test_hits_are_ordered_by_position_then_recency(hold: Limpet, clock: Clock) -> None:
-    for text in ("xx needle", "needle old", "far away is the needle", "needle new", "x needle"):
+def test_short_texts_come_first_then_recent_ones(hold: Limpet, clock: Clock) -> None:
+    for text in ("a needle.", "needle old", "far away is the needle", "needle new", "x needle"):
         add(hold, text)
         clock.pass_by()
     answer = hold.call("search_notes", {"query": "NEEDLE"})
-    assert contents(answer) == ["needle new", "needle old", "x needle", "xx needle", "far away is the needle"]
+    assert contents(answer) == ["x needle", "a needle.", "needle new", "needle old", "far away is the needle"]
     assert (answer["result_count"], answer["query"], answer["tags"]) == (5, "NEEDLE", [])
 
 
@@ -329,7 +335,7 @@ def test_notes_with_every_word_follow_those_with_the_query_as_it_stands(hold: Li
     add(hold, "a fox, and nothing else")
     answer = hold.call("search_notes", {"query": "fox quick"})
     assert [note["id"] for note in answer["notes"]] == [exact, words, longer], "the shortest first"
-    assert (answer["result_count"], "related" in answer) == (3, False), "with so many, looser ones distract"
+    assert (answer["result_count"], "related" in answer) == (3, False), "beside these, looser ones distract"
     assert "related" not in hold.call("search_notes", {"query": "zzz"})
 
 
@@ -339,9 +345,6 @@ def test_more_matches_than_are_counted_are_said_to_be_more(hold: Limpet, monkeyp
     answer = hold.call("search_notes", {"query": "fox", "limit": 2})
     assert ([note["id"] for note in answer["notes"]], answer["result_count"]) == ([ids[5], ids[4]], 4)
     assert (answer["more"], answer["left_out"]) == (True, 2)
-    every = hold.call("search_notes", {"query": "dog fox", "limit": 2})
-    assert ([note["id"] for note in every["notes"]], every["result_count"]) == ([ids[5], ids[4]], 4)
-    assert (every["more"], every["left_out"]) == (True, 2)
 
 
 def test_words_know_inflections_and_earlier_sessions(hold: Limpet) -> None:
@@ -379,12 +382,29 @@ def test_what_is_related_obeys_limit_tags_and_done(hold: Limpet) -> None:
     assert kept[1].id in related(tags=["bug"], include_done=True)
 
 
-def test_a_hit_is_not_repeated_as_related(hold: Limpet) -> None:
+def test_beside_a_note_with_every_word_nothing_is_related(hold: Limpet) -> None:
     add(hold, "alpha beta")
-    some = add(hold, "alpha alone")
+    add(hold, "alpha alone")
     answer = hold.call("search_notes", {"query": "alpha beta"})
     assert contents(answer) == ["alpha beta"]
-    assert [note["id"] for note in answer["related"]] == [some]
+    assert "related" not in answer
+
+
+def test_whole_words_come_before_parts_of_words_and_short_texts_before_long_ones(hold: Limpet) -> None:
+    parts = add(hold, "cats")
+    long = add(hold, "a cat that sleeps all day in the sun")
+    short = add(hold, "the cat")
+    answer = hold.call("search_notes", {"query": "cat"})
+    assert [note["id"] for note in answer["notes"]] == [short, long, parts]
+    assert [note["id"] for note in hold.call("search_notes", {"query": "cat", "limit": 1})["notes"]] == [short]
+
+
+def test_an_over_long_run_is_found_beside_other_words(hold: Limpet) -> None:
+    run = "QWxhZGRpbjpvcGVuIHNlc2FtZQabcdefghijklmnop"
+    add(hold, f"the key {run} of the vault")
+    add(hold, "the key of the vault")
+    for query in (run, run[5:25], run[3:20], f"vault {run}", f"key {run[:30]}", f"{run[-17:]} of"):
+        assert len(hold.call("search_notes", {"query": query})["notes"]) == 1, query
 
 
 def test_text_and_tags_together(hold: Limpet) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -15,7 +17,15 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
-WAYS = ({}, {"ensure_ascii": False}, {"separators": (",", ":")}, {"indent": 1}, {"sort_keys": True}, {"default": str})
+WAYS = (
+    {},
+    {"ensure_ascii": False},
+    {"separators": (",", ":")},
+    {"indent": 1},
+    {"sort_keys": True},
+    {"default": str},
+    {"allow_nan": False},
+)
 MALFORMED = (
     *("", " ", "{", "[1,]", '{"a": 1', "nul", "1 2", "'a'", '"\n"', "\ufeff{}", "[1] x", '{"a" 1}', "01", "+1"),
     *(b"", b"\xff", b"{\x00", b'"\xed\xa0\x80"', "[1]".encode("utf-16"), "\ufeff[1]".encode(), b"[1"),
@@ -44,6 +54,27 @@ def test_malformed_json_meets_the_same_problem(text: str | bytes) -> None:
             return type(problem), str(problem)
 
     assert tried(light.json) == tried(json)
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": 1,', "[1", '"a', '{"a" 1}', "nul", '"\\x"'])
+def test_malformed_json_meets_the_same_problem_before_json_is_imported(text: str) -> None:
+    script = (
+        "import sys; from limpet.light import json; assert 'json' not in sys.modules\n"
+        "try: json.loads(sys.argv[1])\nexcept ValueError as problem: print(problem)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=True)
+    with pytest.raises(json.JSONDecodeError) as expected:
+        json.loads(text)
+    assert ran.stdout.rstrip("\n") == str(expected.value)
+
+
+def test_numbers_can_be_refused_while_reading() -> None:
+    def refuse(text: str) -> float:
+        raise ValueError(f"no {text}")
+
+    assert light.json.loads("[1.5]", parse_float=str, parse_constant=refuse) == ["1.5"]
+    with pytest.raises(ValueError, match="no NaN"):
+        light.json.loads('{"a": NaN}', parse_constant=refuse)
 
 
 def test_what_cannot_be_written_meets_the_same_problem() -> None:

@@ -7,12 +7,11 @@ To add an operation: a row here, functions where the row points, and its words i
 what does it, what renders the value as JSON for programs, and what renders it as short text for models.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from limpet import errors, limits, prompts
 from limpet.catalogue.operation import ADMIN, INTEGER_MAX, READ, WRITE, Operation, Param
+from limpet.light import Any, re
 from limpet.model import KINDS, NOTE, PIN
 
 PROFILES = ("core", "coding", "full", "agent")

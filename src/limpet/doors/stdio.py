@@ -20,9 +20,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO
 
 from limpet import errors, limits
+from limpet.light import TYPE_CHECKING, BinaryIO
 from limpet.protocol import jsonrpc
 from limpet.protocol.mcp_server import ClientState, Surface, finished, refused_call, revision_of
 from limpet.record import NamedTuple

@@ -233,6 +233,7 @@ class _Correction(NamedTuple):
 
     sentences: tuple[_Reading, ...]
     heading: bool
+    terms: tuple[frozenset[str], ...]  # of each sentence
 
 
 def _correction(text: str) -> _Correction | None:
@@ -247,7 +248,7 @@ def _correction(text: str) -> _Correction | None:
         for reading in (_read(sentence),)
         if reading.terms
     )
-    return _Correction(telling, heading) if telling else None
+    return _Correction(telling, heading, tuple(frozenset(new.terms) for new in telling)) if telling else None
 
 
 def _cues_of(sentence: str) -> set[str]:
@@ -268,11 +269,20 @@ def _cues_of(sentence: str) -> set[str]:
 def _one_corrected(correction: _Correction, older: str, shared_key: float) -> bool:
     for sentence in _sentences(older):
         words = _long_words(sentence)
-        likely = [new for new in correction.sentences if _may_share(words, frozenset(new.terms), shared_key)]
+        read = zip(correction.sentences, correction.terms, strict=True)
+        likely = [(new, terms) for new, terms in read if _may_share(words, terms, shared_key)]
         old = _read(sentence) if likely else None
-        if old and old.terms and any(_corrects(new, old, correction.heading, shared_key) for new in likely):
-            return True
+        for new, terms in likely if old and old.terms else ():
+            common = _common(old, terms) if old else 0.0
+            if common + shared_key >= STRONG and old and _corrects(new, old, correction.heading, shared_key, common):
+                return True
     return False
+
+
+def _common(old: _Reading, terms: frozenset[str]) -> float:
+    """The weight of what an older sentence may have in common with these terms, whatever their order."""
+    weights = old.weights
+    return sum([weights.get(term, 0.0) for term in old.terms if term in terms]) + 1e-9
 
 
 def _may_share(words: frozenset[str], terms: frozenset[str], shared_key: float) -> bool:
@@ -287,7 +297,8 @@ def _long_words(sentence: str) -> frozenset[str]:
     return frozenset(map(analyse.term, words)).difference(_cues())
 
 
-def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float) -> bool:
+def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float, common: float) -> bool:
+    """`common` is the most that both can share: with less than a word of weight there is no subject, and no call."""
     contrast = _old_value(new, old)
     if not (heading or contrast or CHANGE in new.cues) or (ADDITION in new.cues and not contrast):
         return False
@@ -298,6 +309,8 @@ def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float) ->
     )
     if in_other_words:
         return True
+    if common + shared_key < SHARED * (_sum(old.terms, old.weights) + shared_key):
+        return False
     sure = heading or bool(contrast)
     dropped = contrast | new.contrasts if contrast else frozenset()
     terms = tuple(term for at, term in enumerate(new.terms) if at not in dropped)
@@ -332,6 +345,14 @@ def _denied(new: _Reading, old: _Reading) -> bool:
         return len(named) >= DENIED * len(ahead)
     gained = [term for term in _strong_terms(new) if term not in old.weights]
     return len(named) == len(ahead) and 0 < len(gained) <= NEW_MOST
+
+
+@lru_cache(64)  # one text is compared with many
+def _by_beginning(terms: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+    begun: dict[str, list[str]] = {}
+    for term in terms:
+        begun.setdefault(term[:FAMILY_CHARS], []).append(term)
+    return begun
 
 
 def _is_family(term: str, word: str) -> bool:

@@ -16,6 +16,8 @@ from limpet.light import TYPE_CHECKING
 from limpet.model import (
     HANDOFF,
     MAIN_LINE,
+    MEMORY,
+    NOTE,
     SESSION,
     Draft,
     Entry,
@@ -28,6 +30,7 @@ from limpet.model import (
     lowest,
     moment,
 )
+from limpet.platform import sha256
 from limpet.record import NamedTuple
 from limpet.store import Decide, Listing
 from limpet.text import brief
@@ -269,7 +272,7 @@ def section(ctx: Context, waiting: Waiting, room: int = ROOM, measure: Measure =
     named: list[Handoff] = []
     for handoff in waiting.own:
         heading = ANOTHER.format(session=as_name(handoff.written_by)) if parts else HEADING
-        text = f"{heading}\n{as_data(handoff.content, handoff.origin)}{_since(ctx, handoff)}{_also_shown(ctx, handoff)}"
+        text = f"{heading}\n{as_shown(handoff)}{_since(ctx, handoff)}{_also_shown(ctx, handoff)}"
         if measure(text) <= room:
             quoted.append(handoff)
         elif parts:
@@ -284,14 +287,35 @@ def section(ctx: Context, waiting: Waiting, room: int = ROOM, measure: Measure =
     return HandoffSection("\n\n".join(parts), tuple(quoted))
 
 
+def as_shown(handoff: Handoff) -> str:
+    """Its text for a model: quoted where a tool may have said it, but for what a person typed."""
+    chars = handoff.typed.partition(" ")[0]
+    # Nothing was typed, or the text was changed since.
+    if not chars.isdecimal() or handoff.typed != typed_mark(handoff.content, chars):
+        return as_data(handoff.content, handoff.origin)
+    own, rest = handoff.content[: int(chars)].rstrip(), handoff.content[int(chars) :].lstrip()
+    return f"{own}\n\n{as_data(rest, handoff.origin)}" if rest else own
+
+
+def typed_mark(content: str, chars: str) -> str:
+    """What says that a person typed so many characters at the beginning of this text."""
+    return f"{chars} {sha256(content.encode(errors='replace')).hexdigest()[:24]}"
+
+
 def _since(ctx: Context, handoff: Handoff) -> str:
     """What has changed since it was written: sources that it cites, and facts that were corrected."""
     lines = [anchoring.label(look) for look in anchoring.looks(ctx, handoff.anchors)] if handoff.anchors else []
     lines += [
         f'(Corrected since, in {entry.kind} {as_name(entry.key)}: "{visible(" ".join(entry.content.split()))}")'
-        for entry in corrections.since(ctx, handoff.content, handoff.written_at)
+        for entry in (corrections.since(ctx, handoff.content, handoff.written_at) if _later(ctx, handoff) else ())
     ]
     return "".join(f"\n{line}" for line in lines if line)
+
+
+def _later(ctx: Context, handoff: Handoff) -> bool:
+    """Whether anything was written after it that may correct it; comparing texts takes modules that load slowly."""
+    newest = ctx.store.entries.list(ctx.scope, Listing((NOTE, MEMORY), limit=1, now=ctx.now)).entries
+    return any(moment(entry.updated_at) > handoff.written_at for entry in newest)
 
 
 def _also_shown(ctx: Context, handoff: Handoff) -> str:
@@ -370,7 +394,7 @@ def handoff_text(ctx: Context, value: ReadHandoff) -> str:
     line = "" if handoff.line == MAIN_LINE else f" of {as_name(handoff.line)}"
     used = ", used" if handoff.used_by else ""
     age = brief.ago(epoch_ms(handoff.written_at), ctx.now)
-    text = as_data(handoff.content, handoff.origin)
+    text = as_shown(handoff)
     parts = [f"Handoff{line} ({age}{used}):", text, _sentences(value.others, ())]
     return "\n\n".join(filter(None, ("\n".join(parts[:2]), parts[2])))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from limpet import errors, limits
 from limpet.catalogue.ids import short_id, short_ids
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, bounded, trust_json
-from limpet.memory import corrections, validity
+from limpet.light import TYPE_CHECKING, Any
+from limpet.memory import validity
 from limpet.memory.gate import note_remark
 from limpet.model import (
     NOTE,
@@ -29,12 +29,14 @@ from limpet.recall.duplicates import Twin, twin, twin_json, twin_text
 from limpet.record import NamedTuple
 from limpet.store import DELETE, Delete, Edit, Listing, Words
 from limpet.text import brief
-from limpet.text.words import fold, words
+from limpet.text.words import cut, fold, words
 
 if TYPE_CHECKING:
     from limpet.memory import anchors as anchoring
+    from limpet.memory import corrections
     from limpet.recall import recall
 else:
+    corrections = LateModule("memory.corrections")  # of what is written or searched
     recall = LateModule("recall.recall")  # a search needs it, a write does not
     anchoring = LateModule("memory.anchors")  # most notes cite nothing
 
@@ -51,6 +53,7 @@ class NoteMatches(NamedTuple):
     notes: tuple[Note, ...]
     related: tuple[Note, ...]
     total: int  # of those that match, shown or not
+    more: bool  # whether there may be more than these
     query: str
     tags: tuple[str, ...]
     session: str  # that asks; notes of another session name it
@@ -58,7 +61,7 @@ class NoteMatches(NamedTuple):
 
     @property
     def left_out(self) -> int:
-        return min(self.total, limits.NOTES_COUNTED) - len(self.notes)
+        return self.total - len(self.notes)
 
 
 class NoteList(NamedTuple):
@@ -213,29 +216,25 @@ def search_notes(
     tags_any: Sequence[str] = (),
     include_replaced: bool = False,
 ) -> NoteMatches:
-    """Notes that contain the query literally, then those with every word of it, then what recall relates to it."""
+    """Notes with every word of the query, then those that contain it inside words, then those with the words by stem
+    or tag; where there are none, what recall relates to it."""
     bounded("query", query, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.")
     clean = clean_tags(tags, ctx.bounds.note_max_tags)
     listing = Listing((NOTE,), _looked_in(ctx, this_session), tuple(map(fold, clean)), include_done, limit)
     listing = listing._replace(tags_any=_any_of(tags_any), include_replaced=include_replaced, now=ctx.now)
     if not query.strip():
         page = ctx.store.entries.list(ctx.scope, listing)
-        return NoteMatches(tuple(map(as_note, page.entries)), (), page.total, query, clean, ctx.session, ctx.now)
-    every = Words(tuple((word,) for word in dict.fromkeys(words(fold(query)))))
+        return NoteMatches(tuple(map(as_note, page.entries)), (), page.total, False, query, clean, ctx.session, ctx.now)
+    every = Words(tuple((word,) for word in dict.fromkeys(cut(words(fold(query))))))
     page = ctx.store.entries.containing(ctx.scope, listing, query.strip(), every)
     notes = corrections.newest_first(page.entries, query)
-    room = min(limits.RELATED_SHOWN, limit - len(notes))
-    related: list[Entry] = []
-    if (
-        room and len(notes) * (len(every.groups) + len(clean)) < limits.RELATED_BELOW
-    ):  # with more hits it would distract
-        related = _related(ctx, query, listing, frozenset(entry.key for entry in notes))
-    total = page.total
-    matches, others = tuple(map(as_note, notes)), tuple(map(as_note, related[:room]))
-    return NoteMatches(matches, others, total, query, clean, ctx.session, ctx.now)
+    # Beside notes with every word, looser ones would distract.
+    related = [] if notes else _related(ctx, query, listing)[: min(limits.RELATED_SHOWN, limit)]
+    matches, others = tuple(map(as_note, notes)), tuple(map(as_note, related))
+    return NoteMatches(matches, others, page.total, page.more, query, clean, ctx.session, ctx.now)
 
 
-def _related(ctx: Context, query: str, listing: Listing, besides: frozenset[str]) -> list[Entry]:
+def _related(ctx: Context, query: str, listing: Listing) -> list[Entry]:
     related = recall.related(
         ctx,
         query,
@@ -244,7 +243,6 @@ def _related(ctx: Context, query: str, listing: Listing, besides: frozenset[str]
         tags_any=listing.tags_any,
         include_done=listing.include_done,
         include_replaced=listing.include_replaced,
-        besides=besides,
     )
     return related if listing.session is None else [entry for entry in related if entry.session == ctx.session]
 
@@ -314,11 +312,11 @@ def updated_json(value: WrittenNote) -> Json:
 def search_json(value: NoteMatches) -> Json:
     answer: Json = {
         "notes": [note_json(note, value.session, value.now) for note in value.notes],
-        "result_count": min(value.total, limits.NOTES_COUNTED),
+        "result_count": value.total,
         "query": value.query,
         "tags": list(value.tags),
     }
-    if value.total > limits.NOTES_COUNTED:
+    if value.more:
         answer["more"] = True
     if value.left_out:
         answer["left_out"] = value.left_out
@@ -365,9 +363,8 @@ def search_text(ctx: Context, value: NoteMatches) -> str:
     lines, of_all = note_lines(ctx, (*value.notes, *value.related))
     if value.related:
         lines.insert(len(value.notes), "related:")
-    count = min(value.total, limits.NOTES_COUNTED)
-    closing = f"{brief.counted(count, 'note')}{' or more' if value.total > limits.NOTES_COUNTED else ''}"
-    if not count:
+    closing = f"{brief.counted(value.total, 'note')}{' or more' if value.more else ''}"
+    if not value.total:
         closing = "No note has these words" if value.query.strip() else "No notes"
     if value.left_out:
         closing += f", {value.left_out:,} not shown: narrow the query or raise limit"

@@ -8,10 +8,10 @@ on record, and the same text is not asked again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json
+from limpet.light import Any
 from limpet.memory import layers, validity
 from limpet.model import MEMORY, NOTE, PERSON, PROPOSAL, Draft, Entry, EntryName, Validity, iso
 from limpet.record import NamedTuple

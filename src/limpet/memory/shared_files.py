@@ -19,16 +19,15 @@ meanwhile is shown again.
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from limpet import errors, limits, platform
 from limpet.catalogue.operation import a_name
 from limpet.home.trust import DIRECTORY, FILE, FOLDER
+from limpet.light import TYPE_CHECKING, re
 from limpet.model import AGENT, MEMORY, Draft, Entry, EntryName, Scope, Stamp, Validity, iso, milliseconds
 from limpet.platform import sha256
 from limpet.record import NamedTuple

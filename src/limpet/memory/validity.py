@@ -6,12 +6,10 @@ it replaces, the old one is done and names its successor. History keeps it, and 
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
-
 from limpet import errors
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, Json
+from limpet.light import TYPE_CHECKING, re
 from limpet.model import MEMORY, NOTE, Draft, Entry, EntryName, Validity, iso
 from limpet.store import Follow
 

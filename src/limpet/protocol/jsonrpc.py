@@ -8,8 +8,7 @@ starts the stdio door.
 
 from __future__ import annotations
 
-import json
-from typing import BinaryIO, NoReturn
+from limpet.light import BinaryIO, NoReturn, json
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -68,13 +67,10 @@ def _finite(digits: str) -> float:
     return value
 
 
-_strict = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
-
-
 def decode(line: bytes) -> object:
     """The JSON value of one message, or RpcError."""
     try:
-        value: object = _strict.decode(line.decode("utf-8"))
+        value: object = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
     except _NotANumber as problem:
         # Python reads NaN although JSON has none. Read it once more for the id, so that
         # the client learns which of its requests was refused.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from limpet import __version__, limits
 from limpet import prompts as texts
@@ -20,6 +19,7 @@ from limpet.catalogue.operation import DEFAULTS, EVERY
 from limpet.catalogue.table import OPERATIONS, SMALL, find, for_agent, guidance, listed_name
 from limpet.catalogue.table import profile as operations_of
 from limpet.errors import BadInput, LimpetError, NotFound, quoted, unknown_argument
+from limpet.light import TYPE_CHECKING
 from limpet.memory import handoff
 from limpet.protocol.jsonrpc import (
     INTERNAL_ERROR,

@@ -18,7 +18,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
+from importlib import import_module
 
 from limpet import errors, limits
 from limpet.light import TYPE_CHECKING, Protocol
@@ -270,7 +270,7 @@ def has_transformer(rules: RecallRules) -> bool:
     """Whether these settings can lead to a transformer here. Nothing is loaded to find out."""
     if not rules.meaning or rules.model == STATIC:
         return False
-    return bool(rules.model_path) or find_spec(TRANSFORMER_PACKAGE) is not None
+    return bool(rules.model_path) or import_module("importlib.util").find_spec(TRANSFORMER_PACKAGE) is not None
 
 
 class Indexer:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+
+from limpet.light import re
 
 # From the strongest cut to the weakest: before a heading or definition; after an empty line, line, sentence, word.
 _CUTS = (

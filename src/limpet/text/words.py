@@ -9,7 +9,7 @@ What it holds is the *term* of a word: its English stem, which leaves words of o
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from limpet.light import Any, re
@@ -137,13 +137,17 @@ def short_words(folded: str) -> list[str]:
     return _short(words(folded))
 
 
+def cut(all_words: Iterable[str]) -> list[str]:
+    """Words with over-long runs cut to pieces, in their order in the index."""
+    return [word[at : at + WORD_MAX_CHARS] for word in all_words for at in range(0, len(word), WORD_MAX_CHARS)]
+
+
 def _short(all_words: list[str]) -> list[str]:
     if max(map(len, all_words), default=0) <= WORD_MAX_CHARS:
         return all_words
-    cut: list[str] = sorted({LONG_HEX if is_hex(word) else LONG for word in all_words if len(word) > WORD_MAX_CHARS})
-    for word in all_words:
-        cut.extend(word[at : at + WORD_MAX_CHARS] for at in range(0, len(word), WORD_MAX_CHARS))
-    return cut
+    return sorted({LONG_HEX if is_hex(word) else LONG for word in all_words if len(word) > WORD_MAX_CHARS}) + cut(
+        all_words
+    )
 
 
 def subwords(text: str) -> list[str]:

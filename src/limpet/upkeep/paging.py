@@ -111,8 +111,8 @@ def session_page(ctx: Context, page: int, size: int, *, words: str, include_arch
         listed = ctx.store.entries.containing(ctx.scope, query, words)
         named = ctx.store.entries.read(ctx.scope, SESSION, words)
         if named is not None and named not in listed.entries:
-            listed = Page((named, *listed.entries), listed.total + 1)
-    return Page(listed.entries[page * size :][:size], listed.total)
+            listed = Page((named, *listed.entries), listed.total + 1, listed.more)
+    return listed._replace(entries=listed.entries[page * size :][:size])
 
 
 def session_count(ctx: Context) -> int:

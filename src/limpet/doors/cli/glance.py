@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from limpet.doors.cli import render
 from limpet.doors.cli.doctor import hook_trouble
@@ -11,6 +10,7 @@ from limpet.doors.cli.run import Invocation
 from limpet.home import trust
 from limpet.home.folders import Home, ProjectFolder
 from limpet.home.load import current_place, off_file
+from limpet.light import Any
 from limpet.model import HANDOFF, MEMORY, NOTE, SESSION
 from limpet.settings import data_folder
 from limpet.store import Listing

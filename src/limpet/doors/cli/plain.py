@@ -7,7 +7,6 @@ an option with another name. All else is read from the row, so that a new operat
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from limpet import prompts
 from limpet.catalogue.operation import Operation, Param
@@ -30,6 +29,7 @@ from limpet.doors.cli.commands import (
     Parameter,
 )
 from limpet.doors.cli.run import BY, Invocation
+from limpet.light import Any
 from limpet.model import AGENT, PERSON
 from limpet.redaction import Masking
 

@@ -6,13 +6,11 @@ what is piped today is looked at tomorrow.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
 
+from limpet.light import TYPE_CHECKING, Any, Protocol, json, re
 from limpet.text.safe import visible
 
 if TYPE_CHECKING:

@@ -5,13 +5,12 @@ An operation without an entry in `RENDERERS` gets the generic drawing: a table o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from limpet.doors.cli import render
 from limpet.doors.cli.render import Screen
 from limpet.doors.cli.run import Invocation
+from limpet.light import Any, json
 from limpet.text import brief
 from limpet.window.plan import gauge
 

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from limpet import clients, errors, settings, wiring
 from limpet.catalogue.table import COMMANDS, for_people
@@ -19,6 +18,7 @@ from limpet.doors.cli import render
 from limpet.doors.cli.commands import ACTIVE, READING, Command, Misuse, function
 from limpet.errors import LimpetError, NotFound
 from limpet.home.load import load, nearest, project_names
+from limpet.light import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from limpet.api import Limpet

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING
 
 from limpet import settings, wiring
 from limpet.catalogue.late import LateModule
@@ -17,6 +16,7 @@ from limpet.doors.cli.run import Invocation
 from limpet.home.folders import ProjectFolder
 from limpet.home.load import load
 from limpet.home.place import PERSONAL
+from limpet.light import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from limpet import telemetry

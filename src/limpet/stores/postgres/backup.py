@@ -11,7 +11,7 @@ from limpet.store import Finding, Progress, Restored
 from limpet.stores.postgres.connections import EXPORT_IDLE_SECONDS, PostgresDatabase, Proof
 from limpet.stores.postgres.schema import Con
 from limpet.stores.postgres.tenants import FILTERED, UNFILTERED, set_tenant
-from limpet.stores.postgres.write import Writer
+from limpet.stores.postgres.write import SORT_IN, WIDE_LISTS, Writer
 from limpet.stores.shared.backup import Source, Table, copy_rows, remove_file
 from limpet.stores.shared.sql import Row
 from limpet.stores.sqlite.backup import read_backup, write_backup
@@ -52,8 +52,10 @@ def restore(db: PostgresDatabase, source: str, progress: Progress) -> Restored:
             con.execute(FILTERED)
             if taken:
                 raise errors.store_not_empty(db.place)
+            con.execute(WIDE_LISTS)
             target = PostgresTarget(con)
             restored = copy_rows(rows, target, db.place, progress)
+            con.execute(SORT_IN)
             # The server analyses new rows a minute later by itself; until then its query plans would be slow.
             con.execute("ANALYZE entries, entry_tags, tallies, events, outputs")
             proof = ((WAIT_FOR_RESTORE, ()), (set_tenant(target.tenant or ""), ()), (ANY_PROJECT, ()))

@@ -16,6 +16,7 @@ from limpet.text import words as analyse
 
 TERM_MAX_BYTES = 2_046  # of one term in a tsvector; the server refuses longer ones
 TERMS_MAX_BYTES = 1_000_000  # of all terms of one text together, for the same reason
+SHORT_TERMS_CHARS = 100_000  # of the terms of a text that surely fit
 POSITION_MAX, POSITIONS_MAX = 16_383, 255  # the last position in a tsvector, and how many of one term
 # The statements of this module are built from constants; every value is a parameter.
 IN_SCOPE = "e.tenant = %s AND e.project = %s AND e.kind = ANY(%s)"
@@ -141,6 +142,13 @@ def _counted(
 
 def tsvector(terms: list[str]) -> str:
     """The terms of a text as a tsvector."""
+    if len(terms) <= POSITIONS_MAX and sum(map(len, terms)) <= SHORT_TERMS_CHARS:  # nearly always: all of them fit
+        short: dict[str, str] = {}
+        for position, term in enumerate(terms, 1):
+            before = short.get(term)
+            short[term] = f"{lexeme(term)}:{position}" if before is None else f"{before},{position}"
+        short.pop("", None)
+        return " ".join(short.values())
     return " ".join(f"{lexeme(term)}:{','.join(map(str, at))}" for term, at in _fitting(terms).items())
 
 

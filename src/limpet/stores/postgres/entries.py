@@ -46,7 +46,9 @@ from limpet.stores.postgres.write import (
     NEW_EVENTS,
     ONE,
     ROWS,
+    SORT_IN,
     TALLY,
+    WIDE_LISTS,
     Writer,
     count,
     insert,
@@ -394,22 +396,17 @@ class PostgresEntries:
         if not _create_project(con, scope):
             raise errors.project_not_empty(scope.project)
         writer, tallies = Writer(con, scope, 0, 0), rows.Sums()
-        total = 0
-        in_order = iter(sorted(entries, key=lambda entry: entry.created_at))
-        while batch := list(islice(in_order, ROWS)):
-            writer.put(batch)
-            total += len(batch)
-            for entry in batch:
-                tallies.add(entry)
-                writer.clock = max(writer.clock, entry.updated_at)
-        changes = iter(records)
-        while some := list(islice(changes, ROWS)):
-            insert(con, NEW_EVENTS, EVENT_ROW, [rows.event_row(scope, record) for record in some])
-            writer.seq = max(writer.seq, *(record["seq"] for record in some))
-            writer.clock = max(writer.clock, *(record["at"] for record in some))
+        con.execute(WIDE_LISTS)
         with together(con):
+            total = writer.load(sorted(entries, key=lambda entry: entry.created_at), tallies)
+            changes = iter(records)
+            while some := list(islice(changes, ROWS)):
+                insert(con, NEW_EVENTS, EVENT_ROW, [rows.event_row(scope, record) for record in some])
+                writer.seq = max(writer.seq, *(record["seq"] for record in some))
+                writer.clock = max(writer.clock, *(record["at"] for record in some))
             count(con, scope, tallies.counts())
             writer.finish()
+        con.execute(SORT_IN)
         loaded = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s AND seq = %s AND clock = %s"
         return total, ((LOCK, scope), (loaded, (*scope, writer.seq, writer.clock)))
 

@@ -9,7 +9,10 @@ deleted between the two statements is found or not, as if it had been added or d
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from contextlib import suppress
+from functools import partial
+from heapq import nsmallest
+from typing import Any, cast
 
 from limpet import limits
 from limpet.model import Entry, Scope
@@ -20,11 +23,12 @@ from limpet.stores.postgres.connections import PostgresDatabase, Rows
 from limpet.stores.postgres.replica import ReplicaReads
 from limpet.stores.postgres.schema import Con
 from limpet.stores.postgres.tenants import Statement, Unfiltered, ask
-from limpet.stores.shared import rows
+from limpet.stores.shared import hits, rows
 from limpet.stores.shared.rows import E_FIELDS
 from limpet.stores.shared.sql import Row
 from limpet.text import words as analyse
 
+SPARE = 10  # hits that are read beside those on the page, in case some are not as good as they seem
 FEW = 1_000  # texts that are looked up by their numbers; when there are more, the project is read
 TALLIES = (
     "SELECT coalesce(sum(CASE WHEN kind = ANY(%s) THEN count ELSE -count END), 0)::bigint FROM tallies "
@@ -91,39 +95,46 @@ def _count(con: Con, scope: Scope, query: Listing, pages: Rows) -> int:
 def containing(
     replica: ReplicaReads, place: str, scope: Scope, query: Listing, needle: str, words: Words | None = None
 ) -> Page:
-    """Texts with the string, then those with all of the words. The first have a position, in whose order they come;
-    the others come last, the shortest first."""
-    folded = analyse.fold(needle)
-    most = limits.NOTES_COUNTED + 1
+    sought = hits.Sought.of(needle)
     where, values = _listing(scope, query)
-    searches = [_newest(Conditions(f"{where} AND e.folded LIKE %s", (*values, like(folded))), most)]
-    if (tsquery := _tsquery(words) if words is not None else None) is not None:
-        beside = f"{where} AND e.terms @@ CAST(%s AS tsquery) AND e.folded NOT LIKE %s"
-        searches.append(_newest(Conditions(beside, (*values, tsquery, like(folded))), most))
+    tsquery = None if words is None else _tsquery(words)
+    inside = Conditions(f"{where} AND e.folded LIKE %s", (*values, like(sought.text)))
+    matching = Conditions(f"{where} AND e.terms @@ CAST(%s AS tsquery)", (*values, tsquery))
+    searches = [_as_words(inside if tsquery is None else matching, sought), _newest(str(hits.INSIDE), inside)]
+    searches += [] if tsquery is None else [_newest(str(hits.BY_STEM), matching)]
 
-    def work(con: Con, answers: Rows) -> Page:
-        hits = [doc for of_one in answers for (doc,) in of_one][:most]
-        if not hits:
-            return Page((), 0)
-        # They are counted again, under the rule that shows a tenant its own.
-        counted = (
-            f"SELECT count(*) OVER (), {E_FIELDS} FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[]) "  # noqa: S608
-            f"ORDER BY nullif(strpos(e.folded, %s), 0) NULLS LAST, "
-            f"CASE WHEN strpos(e.folded, %s) = 0 THEN octet_length(e.content) END, "
-            f"CASE WHEN strpos(e.folded, %s) = 0 THEN e.doc END DESC, {LATEST} LIMIT %s"
-        )
-        most_shown = max(1, query.limit)  # the first row carries the count
-        page = ask(con, (counted, (*values, array(hits), folded, folded, folded, most_shown)), last=True)[0]
-        total = page[0][0] if page else 0
-        return Page(tuple(rows.to_entry(place, scope, row[1:]) for row in page[: query.limit]), total)
+    def work(con: Con, answers: Rows, spare: int) -> Page:
+        first, more = hits.together(cast("list[list[hits.Hit]]", answers), query.limit)
+        docs = [-number for *_, number in nsmallest(query.limit + spare, first)]
+        # They are read under the rule that shows a tenant its own.
+        sql = f"SELECT e.doc, {E_FIELDS} FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[])"  # noqa: S608
+        loaded = ask(con, (sql, (*values, array(docs))), last=True)[0] if docs else []
+        entries = {row[0]: rows.to_entry(place, scope, row[1:]) for row in loaded}
+        return hits.page(first, more, sought, query.limit, dict.fromkeys(docs) | entries)
 
-    return replica.reads(scope, work, *searches)
+    for spare in (SPARE, 2 * limits.NOTES_COUNTED):
+        with suppress(KeyError):  # more of them than that are worse than the index takes them for
+            return replica.reads(scope, partial(work, spare=spare), *searches)
+    raise AssertionError("all hits were read")
 
 
-def _newest(conditions: Conditions, most: int) -> Unfiltered:
-    """The numbers of the newest texts that fit."""
-    sql = f"SELECT e.doc FROM entries e WHERE {conditions.where} ORDER BY e.doc DESC LIMIT %s"  # noqa: S608
-    return Unfiltered(sql, (*conditions.values, most))
+def _as_words(conditions: Conditions, sought: hits.Sought) -> Unfiltered:
+    """The newest texts with every word of a text as a word. The letters beside a word are looked at by who reads the
+    text: here those of ASCII count as such."""
+    where, values = conditions
+    for run in sought.runs:
+        where += " AND e.folded LIKE %s AND e.folded ~ %s"
+        values += (like(run), f"(^|[^a-z0-9]){run}([^a-z0-9]|$)")
+    if not sought.runs:
+        where += " AND false"
+    fit = f"CASE WHEN strpos(e.folded, %s) > 0 THEN {hits.AS_ASKED} ELSE {hits.EVERY_WORD} END"
+    return _newest(fit, Conditions(where, (sought.text, *values)))
+
+
+def _newest(fit: str, conditions: Conditions) -> Unfiltered:
+    """The newest texts that fit, as hits: enough of them that those of a better search among them can be left out."""
+    sql = f"SELECT {fit}, octet_length(e.content), -e.doc FROM entries e WHERE {conditions.where} ORDER BY e.doc DESC "  # noqa: S608
+    return Unfiltered(f"{sql}LIMIT %s", (*conditions.values, 2 * limits.NOTES_COUNTED + 1))
 
 
 def matching(replica: ReplicaReads, place: str, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:

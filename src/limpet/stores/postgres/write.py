@@ -11,13 +11,14 @@ and hands on no rows from one part of a statement to another.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from psycopg import Cursor, RawCursor
 
-from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Scope, Stamp, Tally
+from limpet.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Scope, Stamp, Tally
 from limpet.redaction.entries import refuse_secret_session
 from limpet.store import Delete, to_json
 from limpet.stores.postgres.candidates import tsvector
@@ -51,7 +52,8 @@ REPLACE_ENTRY = (
     f"terms = CAST(%(terms)s AS tsvector) WHERE {THIS}"
 )
 ROW = f"({'%s, ' * len(COLUMNS)}CAST(%s AS tsvector))"
-NEW_ENTRIES = f"INSERT INTO entries ({', '.join(COLUMNS)}, terms) VALUES {{}} RETURNING kind, key, doc"  # noqa: S608
+LOADED_ENTRIES = f"INSERT INTO entries ({', '.join(COLUMNS)}, terms) VALUES {{}}"  # noqa: S608
+NEW_ENTRIES = f"{LOADED_ENTRIES} RETURNING kind, key, doc"
 TAG = "(%s, %s, %s, %s, %s)"
 DELETE_ENTRY = f"DELETE FROM entries WHERE {THIS}"  # noqa: S608
 NEW_TAGS = "INSERT INTO entry_tags (tenant, project, kind, key, tag) VALUES {}"
@@ -64,6 +66,19 @@ THIS_TEXT = "tenant = %(tenant)s AND project = %(project)s AND doc = %(doc)s"
 OLD_VECTOR = f"DELETE FROM vectors WHERE {THIS_TEXT}"  # noqa: S608
 NOT_WAITING = f"DELETE FROM vectors_waiting WHERE {THIS_TEXT}"  # noqa: S608
 NEW_WAITING = "INSERT INTO vectors_waiting (tenant, project, doc) VALUES {} ON CONFLICT DO NOTHING"
+# Of a project that was empty: all that have a text, a tag, or a key that says something.
+ALL_WAITING = (
+    "INSERT INTO vectors_waiting (tenant, project, doc) SELECT tenant, project, doc FROM entries "  # noqa: S608
+    f"WHERE tenant = %s AND project = %s AND (content ~ '\\S' OR tags <> '[]' OR kind = '{MEMORY}') "
+    "ON CONFLICT DO NOTHING"
+)
+# When many texts are written, new words are sorted into the indexes by the thousands, and all of them in the end.
+WIDE_LISTS = "SET LOCAL gin_pending_list_limit = '16MB'"
+SORT_IN = (
+    "SELECT gin_clean_pending_list(i.indexrelid) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+    "JOIN pg_am a ON a.oid = c.relam WHERE i.indrelid IN ('entries'::regclass, 'output_pieces'::regclass) "
+    "AND a.amname = 'gin' AND pg_has_role(c.relowner, 'MEMBER')"
+)
 WAITING = NEW_WAITING.format("(%(tenant)s, %(project)s, %(doc)s)")
 JUST_NUMBERED = NEW_WAITING.format("(%(tenant)s, %(project)s, lastval())")  # the text that was inserted just now
 NEXT = "UPDATE projects SET seq = %(seq)s, clock = %(clock)s WHERE tenant = %(tenant)s AND project = %(project)s"
@@ -163,6 +178,25 @@ class Writer:
         version = 1 + _number(self._con, LAST_VERSION, (*self._scope, SESSION, stamp.session))
         self.write((SESSION, stamp.session), version, None, Draft(""), first)
 
+    def load(self, entries: Iterable[Entry], tallies: rows.Sums) -> int:
+        """The rows and the tags of many new entries: statements that are sent while earlier ones are being run."""
+        total = 0
+        tags: list[Row] = []
+        entries = iter(entries)
+        while some := list(islice(entries, ROWS)):
+            insert(self._con, LOADED_ENTRIES, ROW, [_row(self._scope, entry) for entry in some])
+            tags += self._tags(some)
+            while len(tags) >= ROWS:  # always as many, so that the server has prepared the statement
+                insert(self._con, NEW_TAGS, TAG, tags[:ROWS])
+                del tags[:ROWS]
+            for entry in some:
+                tallies.add(entry)
+                self.clock = max(self.clock, entry.updated_at)
+            total += len(some)
+        insert(self._con, NEW_TAGS, TAG, tags)
+        self._con.execute(ALL_WAITING, self._scope)
+        return total
+
     def put(self, entries: Sequence[Entry]) -> None:
         """The rows and the tags of new entries."""
         for start in range(0, len(entries), ROWS):
@@ -170,16 +204,18 @@ class Writer:
             added = self._insert(NEW_ENTRIES, ROW, [_row(self._scope, entry) for entry in some])
             numbers = {(kind, key): doc for kind, key, doc in added}
             waiting = [(*self._scope, numbers[entry[:2]]) for entry in some if indexed_text(entry)]
-            tags = [(*self._scope, *entry[:2], tag) for entry in some for tag in rows.folded_tags(entry)]
             self._insert(NEW_WAITING, "(%s, %s, %s)", waiting)
-            self._insert(NEW_TAGS, TAG, tags)
+            self._insert(NEW_TAGS, TAG, self._tags(some))
+
+    def _tags(self, entries: Sequence[Entry]) -> list[Row]:
+        return [(*self._scope, *entry[:2], tag) for entry in entries for tag in rows.folded_tags(entry)]
 
     def _insert(self, sql: str, row: str, values: Sequence[Row]) -> list[Row]:
         most = PARAMETERS // row.count("%s")  # of a text with many tags there are many rows
         added: list[Row] = []
         for start in range(0, len(values), most):
             cursor = insert(self._con, sql, row, values[start : start + most])
-            added += cursor.fetchall() if cursor is not None and cursor.description else []
+            added += cursor.fetchall() if cursor is not None and "RETURNING" in sql else []
         return added
 
     def finish(self) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import log
 
+from limpet.light import json
 from limpet.model import OUTPUT
 from limpet.record import NamedTuple
 from limpet.store import SOMEWHERE, CandidateQuery, Candidates, Document, Positions

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
 
-from limpet.model import Scope
+from limpet.light import Any, cast, json
+from limpet.model import MEMORY, Scope
 from limpet.record import NamedTuple
 from limpet.store import CandidateQuery, Candidates, Document, Positions
 from limpet.stores.shared import candidates
@@ -16,15 +15,15 @@ from limpet.stores.sqlite.index import WordIndex, any_of, may_contain
 from limpet.text import words as analyse
 
 # The position of a string in the text of an entry. Folding in SQL is exact for ASCII; other text is folded in Python.
+POSITION = "instr(iif(octet_length({text}) = length({text}), lower({text}), fold({text})), ?)"
 TEXT = "iif(e.kind = 'memory', e.key || char(10) || e.content, e.content)"
-POSITION = f"instr(iif(octet_length({TEXT}) = length({TEXT}), lower({TEXT}), fold({TEXT})), ?)"
 SIZE = "octet_length(e.content)"
 # The statements of this module are built from constants; every value is a parameter.
 OFFSETS = "SELECT doc, offset FROM {table}_at WHERE term = ? LIMIT ?"
 WITH_LITERAL = (
     f"SELECT e.rowid FROM (SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT "  # noqa: S608
     f"{candidates.LITERAL_CANDIDATES}) t CROSS JOIN entries e ON e.rowid = t.rowid "
-    f"WHERE e.tenant = ? AND e.project = ? AND {POSITION}"
+    f"WHERE e.tenant = ? AND e.project = ? AND {POSITION.format(text=TEXT)}"
 )
 NEWEST = "SELECT rowid FROM {table} WHERE {table} MATCH ? AND {within} ORDER BY rowid DESC LIMIT ?"
 MATCHES = "SELECT rowid AS doc, ? AS bit, ? AS weight FROM {table} WHERE {table} MATCH ?"
@@ -57,6 +56,11 @@ IN_SCOPE = "SELECT rowid FROM entries WHERE tenant = ? AND project = ? AND kind 
 
 
 PLACES_MOST = 40_000  # positions of one word that are read: a page that repeats a word thousands of times
+
+
+def position(kinds: Sequence[str]) -> str:
+    """The position of a string in the text of an entry of these kinds, from 1; 0 where it is not."""
+    return POSITION.format(text=TEXT if MEMORY in kinds else "e.content")
 
 
 class Searched(NamedTuple):

@@ -29,7 +29,7 @@ from limpet.store import (
     entry_record,
     to_json,
 )
-from limpet.stores.shared import retries, rows
+from limpet.stores.shared import hits, retries, rows
 from limpet.stores.shared.rows import E_FIELDS, FIELDS, folded_tags, indexed_text
 from limpet.stores.shared.sql import Row
 from limpet.stores.sqlite.connection import Connection
@@ -38,7 +38,7 @@ from limpet.stores.sqlite.index import (
     NewWords,
     WordIndex,
     any_of,
-    indexed_forms,
+    as_words,
     may_contain,
     similar,
     sketch,
@@ -59,6 +59,7 @@ else:
 T = TypeVar("T")
 KEY, UPDATED_AT = (FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 TAGS_WALKED = 1_000  # newest entries among which a page of a tag is looked for first: a millisecond
+INSIDE_READ = 500  # newest texts that may contain what is sought, read where others have its words: half a millisecond
 INDEXED_TOGETHER = 64  # texts, at most, that wait for the word index: some 4 ms of work
 LOADED_TOGETHER = 1_000  # the same for an import, which waits for all of them
 KNOWN_LABELS = 2_000  # spellings of tags that a process caches
@@ -75,6 +76,8 @@ BY_NUMBER = (
     f"SELECT e.rowid, {E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
     "WHERE e.tenant = ? AND e.project = ?"
 )
+MATCHING = "SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT ?"
+NOW = "SELECT 1 FROM pieces LIMIT 1"  # a read, so that the connection knows whether others have written
 ALIKE = (
     f"SELECT {E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
     "WHERE e.tenant = ? AND e.project = ? AND e.kind = ? AND e.done = 0 AND e.replaced = 0 "
@@ -172,26 +175,28 @@ class SqliteEntries:
         return tuple(self._entry(scope, row) for row in page)
 
     def containing(self, scope: Scope, query: Listing, needle: str, words: Words | None = None) -> Page:
-        folded = analyse.fold(needle)
+        sought = hits.Sought.of(needle)
+        unread: list[bool] = []
+
+        def searches(con: Connection) -> Iterator[Sequence[hits.Hit]]:
+            """One after the other: a later one runs when the page has room."""
+            yield (best := _as_words(con, scope, query, sought, within=words is None))
+            inside, all_read = _inside_words(con, scope, query, sought, beside=bool(best))
+            unread.append(not all_read)
+            yield inside
+            if words is not None:
+                yield _by_stem(con, scope, query, self._match(con, words))
 
         def work(con: Connection) -> Page:
-            most = limits.NOTES_COUNTED + 1
-            hits = list(islice(_newest_with(con, scope, query, folded, may_contain(con, folded)), most))
-            hits.sort(key=lambda hit: str(hit[2]), reverse=True)
-            hits.sort(key=lambda hit: (hit[0], -hit[1]))  # position, then newest; ties stay ordered by key
-            match = _match(con, words) if words is not None and len(hits) < most else None
-            beside = () if match is None else _newest_with(con, scope, query, folded, match, within=False)
-            hits += sorted(islice(beside, most - len(hits)), key=lambda hit: int(hit[4]))  # ties stay newest first
-            by_rowid = f"SELECT {FIELDS} FROM entries WHERE rowid = ?"  # noqa: S608
-            page = (row for hit in hits[: query.limit] for row in con.rows(by_rowid, (hit[3],)))
-            return Page(tuple(self._entry(scope, row) for row in page), len(hits))
+            first, more = hits.together(searches(con), query.limit)
+            return hits.page(first, more or any(unread), sought, query.limit, _Read(con, partial(self._entry, scope)))
 
         return self._searching(work)
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         def work(con: Connection) -> tuple[Entry, ...]:
             newest = list(islice(self._waiting(con, scope, query, words), query.limit))
-            match = _match(con, words) if len(newest) < query.limit else None
+            match = self._match(con, words) if len(newest) < query.limit else None
             if match is not None:
                 source, values = _source(scope, query, match)
                 # Newest first is the order of the index itself, read from its end: no scores are needed with `every`.
@@ -215,6 +220,17 @@ class SqliteEntries:
         for lacking, doc in sorted(counted, key=lambda item: item[0]):  # ties stay newest first
             if len(groups) - lacking >= least:
                 yield from con.rows(sql, (*values, doc))
+
+    def _match(self, con: Connection, words: Words) -> str | None:
+        """A word query in the syntax of the index; None where no entry can match."""
+        con.rows(NOW)
+        groups = []
+        for group in filter(None, words.groups):
+            forms = {form for word in group for form in self._index.forms(con, word)}
+            if not forms and words.every:
+                return None  # every group is required, and no entry holds this one
+            groups.append(any_of(forms))
+        return (" AND " if words.every else " OR ").join(groups) or None
 
     def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
         def work(con: Connection) -> tuple[Entry, ...]:
@@ -575,6 +591,8 @@ class SqliteEntries:
             seq = max(seq, *(record["seq"] for record in some))
             clock = max(clock, *(record["at"] for record in some))
         con.execute("INSERT INTO projects VALUES (?, ?, ?, ?)", (*scope, seq, clock))
+        if 2 * count > con.rows("SELECT count(*) FROM entries")[0][0]:
+            con.execute("INSERT INTO terms (terms) VALUES ('optimize')")  # every search looks into each of its parts
         return count
 
     def check(self, con: Connection) -> tuple[Finding, ...]:
@@ -691,27 +709,62 @@ def _of_layers(con: Connection, source: str, sql: str, values: Row) -> Iterator[
     return chain.from_iterable(cast(Iterator[Row], layer.execute(sql, values)) for layer in among)
 
 
-def _newest_with(
-    con: Connection, scope: Scope, query: Listing, folded: str, match: str | None, *, within: bool = True
-) -> Iterator[Row]:
-    """Position, time, key, number and size of the texts that contain a string, newest first, one by one: who has enough
-    stops. With `within` off, of those that match and do not contain it."""
+def _as_words(con: Connection, scope: Scope, query: Listing, sought: hits.Sought, *, within: bool) -> list[hits.Hit]:
+    """The newest texts with every word of a text as a word; `within` those alone that contain it as it is."""
+    match = as_words(sought.runs)
+    if match is None:
+        return []
     source, values = _source(scope, query, match)
-    number = "e.rowid" if source.startswith("entries") else "t.rowid"  # the index gives its own in order
-    sql = f"SELECT {search.POSITION}, e.updated_at, e.key, e.rowid, {search.SIZE} FROM {source} ORDER BY {number} DESC"  # noqa: S608
-    possible = _of_layers(con, source, sql, (folded, *values))
-    return (hit for hit in possible if bool(hit[0]) is within)
+    inside = "1" if sought.one_word and not within else f"{search.position(query.kinds)} > 0"
+    before: Row = () if inside == "1" else (sought.text,)
+    sql = f"SELECT iif({inside}, {hits.AS_ASKED}, {hits.EVERY_WORD}) AS fit, {search.SIZE}, -t.rowid FROM {source}"  # noqa: S608
+    sql += f"{f' AND fit = {hits.AS_ASKED}' if within else ''} ORDER BY t.rowid DESC LIMIT {limits.NOTES_COUNTED + 1}"
+    return cast("list[hits.Hit]", [*_of_layers(con, source, sql, (*before, *values))])
 
 
-def _match(con: Connection, words: Words) -> str | None:
-    """A word query in the syntax of the index; None where no entry can match."""
-    groups = []
-    for group in filter(None, words.groups):
-        forms: set[str] = set().union(*(indexed_forms(con, word) for word in group))
-        if not forms and words.every:
-            return None  # every group is required, and no entry holds this one
-        groups.append(any_of(forms))
-    return (" AND " if words.every else " OR ").join(groups) or None
+def _inside_words(
+    con: Connection, scope: Scope, query: Listing, sought: hits.Sought, *, beside: bool
+) -> tuple[list[hits.Hit], bool]:
+    """The newest texts that contain a text anywhere, and whether all that may were read: beside better hits so many
+    are."""
+    match = may_contain(con, sought.text)
+    source, values = _source(scope, query, match)
+    number, order = ("e.rowid" if match is None and not query.tags and not query.tags_any else "t.rowid"), ""
+    read: list[Row] = []
+    if beside and match is not None:
+        read = [row for layer in con.layers for row in layer.rows(MATCHING, (values[-1], INSIDE_READ))]
+        source, conditions = _source(scope, query._replace(tags=(), tags_any=()))
+        source = f"json_each(?) t CROSS JOIN {source.replace(' WHERE ', ' ON e.rowid = t.value WHERE ', 1)}"
+        values, number = (to_json([doc for (doc,) in read]), *conditions), "t.value"
+    else:
+        order = f"ORDER BY {number} DESC "  # the index gives its own in order
+    sql = f"SELECT {hits.INSIDE}, {search.SIZE}, -{number} FROM {source} AND {search.position(query.kinds)} > 0 "  # noqa: S608
+    return _hits(con, source, f"{sql}{order}LIMIT ?", (*values, sought.text)), len(read) < INSIDE_READ
+
+
+def _by_stem(con: Connection, scope: Scope, query: Listing, match: str | None) -> list[hits.Hit]:
+    """The newest texts that match a word query."""
+    if match is None:
+        return []
+    source, values = _source(scope, query, match)
+    sql = f"SELECT {hits.BY_STEM}, {search.SIZE}, -t.rowid FROM {source} ORDER BY t.rowid DESC LIMIT ?"  # noqa: S608
+    return _hits(con, source, sql, values)
+
+
+def _hits(con: Connection, source: str, sql: str, values: Row) -> list[hits.Hit]:
+    """Twice as many as are counted: those of a better search may be among them."""
+    return cast("list[hits.Hit]", [*_of_layers(con, source, sql, (*values, 2 * limits.NOTES_COUNTED + 1))])
+
+
+class _Read(dict[int, Entry | None]):
+    """Entries by number, read when they are asked for."""
+
+    def __init__(self, con: Connection, entry: Callable[[Row], Entry]) -> None:
+        self._con, self._of = con, entry
+
+    def __missing__(self, doc: int) -> Entry | None:
+        matches = self._con.rows(f"SELECT {FIELDS} FROM entries WHERE rowid = ?", (doc,))  # noqa: S608
+        return self.setdefault(doc, self._of(matches[0]) if matches else None)
 
 
 def _by_done(query: Listing) -> str:

@@ -29,6 +29,7 @@ from limpet.stores.sqlite.connection import Connection
 from limpet.text import words as analyse
 
 CACHED_WORDS = 20_000  # words this process has seen in the index; about 2 MB
+CACHED_STEMS = 2_000  # of words that were looked for, with the words that have them
 EXPAND_MAX = 300  # words that may contain a piece before a full scan is cheaper
 STEM_MIN_CHARS = 4  # of a stem whose words are looked up by prefix
 ENDINGS = ("", "s", "d", "r", "ed", "er", "es", "ers", "ing", "ings", "ly", "ful", "fully", "ness")
@@ -81,7 +82,7 @@ class WordIndex:
     def __init__(self) -> None:
         self._cached: set[str] = set()
         self._generation = ""
-        self._families: tuple[tuple[int, int] | None, dict[str, set[str]]] = (None, {})
+        self._families: tuple[tuple[int, int] | None, dict[str, frozenset[str]]] = (None, {})  # by stem
         self._waiting: dict[tuple[int, bytes], frozenset[str]] = {}  # terms of texts by number and checksum
 
     def learn(self, new: NewWords) -> None:
@@ -90,20 +91,25 @@ class WordIndex:
             self._cached.clear()
         if new.generation == self._generation:  # otherwise words were removed since, maybe these
             self._cached |= new.words
-        if new.words:
-            self._families = (None, {})
+        for stem in analyse.terms([*new.words]):
+            self._families[1].pop(stem, None)
 
     def same_stem(self, con: Connection, word: str) -> set[str]:
-        """The word and all indexed words with its stem. Cached, because one question asks for a word several times."""
+        """The word and all indexed words with its stem."""
+        return {word} | self.forms(con, word)
+
+    def forms(self, con: Connection, word: str) -> frozenset[str]:
+        """All indexed words with the stem of a word, cached: many questions ask for the same few words."""
         if con.fresh is not None:
-            return {word} | indexed_forms(con, word)
+            return frozenset(indexed_forms(con, word))
         version = (id(con), con.data_version())  # changes with every write of another connection
-        if self._families[0] != version:
+        if self._families[0] != version or len(self._families[1]) > CACHED_STEMS:
             self._families = (version, {})
-        families = self._families[1]
-        if word not in families:
-            families[word] = {word} | indexed_forms(con, word)
-        return families[word]
+        (stem,) = analyse.terms([word])
+        forms = self._families[1].get(stem)
+        if forms is None:
+            forms = self._families[1][stem] = frozenset(indexed_forms(con, word))
+        return forms
 
     def update(self, con: Connection, doc: int, before: Entry | None, after: Entry | None, new: NewWords) -> bool:
         """Update the index of an entry if its text changed. False when the entry waits for the index."""
@@ -278,14 +284,19 @@ def indexed_forms(con: Connection, word: str) -> set[str]:
     """
     (stem,) = analyse.terms([word])
     if len(stem) < STEM_MIN_CHARS:  # too many words begin like it; try its usual forms instead
-        return {form for form in _with_stem(stem, sorted(_forms(stem) | {word})) if _is_word(con, form)}
+        return {form for form in _usual_forms(stem, word) if _is_word(con, form)}
     prefix = stem[:-1] if stem[-1] in "eily" else stem
     begun = _words_with(con, prefix, begins=True)
     forms = _with_stem(stem, sorted(begun))
     if len(begun) > EXPAND_MAX:  # not all of them were read
-        usual = _with_stem(stem, sorted(_forms(stem) | {word})) - forms
+        usual = _usual_forms(stem, word) - forms
         forms |= {form for form in usual if _is_word(con, form)}
     return forms
+
+
+@lru_cache(2_000)
+def _usual_forms(stem: str, word: str) -> frozenset[str]:
+    return frozenset(_with_stem(stem, sorted(_forms(stem) | {word})))
 
 
 def _with_stem(stem: str, words: list[str]) -> set[str]:
@@ -299,6 +310,12 @@ def _forms(stem: str) -> set[str]:
     return {base + ending for base in bases for ending in ENDINGS}
 
 
+def as_words(runs: Iterable[str]) -> str | None:
+    """A query for every one of these runs of letters and digits as it is indexed; None where there are none."""
+    tokens = [analyse.cut(analyse.whole_words(run)) for run in runs]
+    return " AND ".join(f'"{" ".join(words)}"' for words in tokens if words) or None
+
+
 def may_contain(con: Connection, folded: str) -> str | None:
     """A word query that matches every entry containing the text; None when a full scan is needed.
 
@@ -308,20 +325,15 @@ def may_contain(con: Connection, folded: str) -> str | None:
     before there were pieces over the cuts always match.
     """
     words = analyse.words(folded)
-    edges = {*words[:1], *words[-1:]}
-    hexadecimal = any(map(analyse.is_hex, edges))
-    marks = [analyse.LONG, *([analyse.LONG_HEX] if hexadecimal else [])]
-    bridged = [analyse.BRIDGED, *([analyse.BRIDGED_HEX] if hexadecimal else [])]
-    if max(map(len, edges), default=0) > analyse.BRIDGED_CHARS:
-        marks += bridged
-        bridged = []
-    long = [mark for mark in marks if _is_word(con, mark)]
+    inner = words[1:-1]
+    if len(inner) >= WINDOW and max(map(len, inner)) <= analyse.WORD_MAX_CHARS:
+        return any_of([" ".join(inner)])  # what is between two others is whole
     slots: list[set[str]] = []
     for index, word in enumerate(words):
         first, last = index == 0, index == len(words) - 1
         if len(word) > analyse.WORD_MAX_CHARS:
-            return any_of(long)
-        if not (first or last) or analyse.is_atom(word):
+            slots.append(set())  # no word is so long
+        elif not (first or last) or analyse.is_atom(word):
             slots.append({word})
         elif len(word) >= analyse.INFIX_MIN_CHARS:
             expanded = _words_with(con, word, ends=not last, begins=not first)
@@ -329,21 +341,48 @@ def may_contain(con: Connection, folded: str) -> str | None:
                 slots.append(expanded)
     if not slots:
         return None
+    runs = _within_runs(con, words)
     if not all(slots):
-        return any_of(long)
-    phrases = _phrases(slots, long)
-    present = [mark for mark in bridged if _is_word(con, mark)] if len(words) > 1 else []
-    return f"{phrases} OR ({' AND '.join(map(any_of, [present, *slots]))})" if present else phrases
+        return " OR ".join(runs) or any_of(())
+    return " OR ".join([_phrases(slots), *runs])
 
 
-def _phrases(slots: list[set[str]], long: list[str]) -> str:
+def _within_runs(con: Connection, words: list[str]) -> list[str]:
+    """Queries for the entries whose over-long words may hold the first of the words at their end, or the last at their
+    beginning, or all of a single one."""
+    edges = {words[0], words[-1]}
+    hexadecimal = any(map(analyse.is_hex, edges))
+    uncut = [analyse.LONG, *([analyse.LONG_HEX] if hexadecimal else [])]
+    bridged = [analyse.BRIDGED, *([analyse.BRIDGED_HEX] if hexadecimal else [])]
+    queries = [any_of([mark]) for mark in uncut if _is_word(con, mark)]
+    if len(words) == 1 and len(words[0]) <= analyse.BRIDGED_CHARS:
+        return queries  # within one piece, which is a word like others
+    present = [mark for mark in bridged if _is_word(con, mark)]
+    groups = [any_of(present)]
+    for word in words:
+        if word in edges and not analyse.is_atom(word):
+            holding = [_words_with(con, piece) for piece in _windows(word)]
+            groups += [any_of(holders) for holders in holding if len(holders) <= EXPAND_MAX]
+        elif len(word) <= analyse.WORD_MAX_CHARS:
+            groups.append(any_of([word]))
+    return [*queries, f"({' AND '.join(groups)})"] if present else queries
+
+
+def _windows(word: str) -> list[str]:
+    """Pieces of a word, of which each is within one piece of an over-long one."""
+    most = analyse.BRIDGED_CHARS
+    if len(word) < analyse.INFIX_MIN_CHARS:
+        return []
+    return [word] if len(word) <= most else list(dict.fromkeys((word[:most], word[-most:])))
+
+
+def _phrases(slots: list[set[str]]) -> str:
     """A few adjacent words, which narrow the choice enough; the longest are usually the rarest."""
     start = max(range(max(1, len(slots) - WINDOW + 1)), key=lambda at: sum(map(_length, slots[at : at + WINDOW])))
     window = slots[start : start + WINDOW]
     if prod(map(len, window)) <= PHRASES_MAX or len(window) == 1:
-        return any_of([*(" ".join(words) for words in product(*window)), *long])
-    every = f"({' AND '.join(map(any_of, window))})"
-    return f"{every} OR {any_of(long)}" if long else every
+        return any_of(" ".join(words) for words in product(*window))
+    return f"({' AND '.join(map(any_of, window))})"
 
 
 def _length(words: set[str]) -> int:

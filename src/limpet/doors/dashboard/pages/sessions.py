@@ -7,6 +7,7 @@ from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.model import MESSAGE, NOTE, Entry, as_session
+from limpet.store import Page
 from limpet.upkeep import paging
 
 STATES = (("", "All"), ("active", "Active"))
@@ -24,7 +25,7 @@ def sessions(view: View) -> DrawnPage:
     older = view.with_query(page=page + 1) if listed.total > end else None
     body = el("ul", rows, class_="rows cards") if rows else _none(view, query)
     main = html.many(
-        parts.heading("Sessions", sub=f"{counted(listed.total, query, state)}, the latest first"),
+        parts.heading("Sessions", sub=f"{counted(listed, query, state)}, the latest first"),
         _filters(view, query, state),
         parts.choices(view, "state", STATES, state),
         body,
@@ -33,10 +34,8 @@ def sessions(view: View) -> DrawnPage:
     return DrawnPage("Sessions", main, "/sessions")
 
 
-def counted(total: int, query: str, state: str) -> str:
-    if query and total > limits.NOTES_COUNTED:  # a search counts no further
-        return f"{limits.NOTES_COUNTED:,} or more found"
-    return f"{total:,} {'found' if query or state else 'in all'}"
+def counted(listed: Page, query: str, state: str) -> str:
+    return f"{listed.total:,} {'or more ' if listed.more else ''}{'found' if query or state else 'in all'}"
 
 
 def _none(view: View, query: str) -> Html:
