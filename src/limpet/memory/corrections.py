@@ -379,9 +379,9 @@ def _moved(new: _Reading, old: _Reading) -> bool:
     subject = before or after[:1]
     gained = [term for term in (after if before else after[1:]) if term not in old.weights]
     about = _strong_terms(old)[:1]
-    known = [term for term in subject if any(_is_family(term, word) for word in old.weights)]
+    familiar = [term for term in subject if any(_is_family(term, word) for word in old.weights)]
     is_about = any(_is_family(term, word) for term in subject for word in about)
-    return is_about and len(known) == len(subject) and 0 < len(gained) <= NEW_MOST
+    return is_about and len(familiar) == len(subject) and 0 < len(gained) <= NEW_MOST
 
 
 def _taken_over(new: _Reading, old: _Reading) -> bool:
