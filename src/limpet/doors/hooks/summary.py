@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from limpet import limits
 from limpet.catalogue.operation import Context
+from limpet.clients.base import CodingAgent
 from limpet.importers import transcripts
 from limpet.light import TYPE_CHECKING
 from limpet.memory import handoff
@@ -37,10 +38,10 @@ class Summary(NamedTuple):
     messages: tuple[Message, ...]
 
 
-def summarise(path: str, budget: int = limits.CHECKPOINT_TOKENS) -> Summary:
+def summarise(path: str, writer: CodingAgent, budget: int = limits.CHECKPOINT_TOKENS) -> Summary:
     """The summary of a transcript. A missing or unreadable file counts as an empty one."""
     try:
-        end = transcripts.tail(path) if path else NO_TRANSCRIPT
+        end = transcripts.tail(path, writer) if path else NO_TRANSCRIPT
     except OSError:
         end = NO_TRANSCRIPT
     # Masked before it is shortened: half a secret would not be recognised.
