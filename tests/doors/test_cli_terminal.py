@@ -120,6 +120,7 @@ def test_the_demo_on_a_terminal(folder: Path) -> None:
     code, got = on_terminal(folder, "demo")
     assert code == 0
     assert b"What survived" in got
+    assert b"limpet install" in got
     assert_quiet(got, terminal=True)
 
 
