@@ -8,12 +8,12 @@ on the page are looked at, and what is not as good as its place goes further bac
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
 from limpet import limits
+from limpet.light import re
 from limpet.model import Entry
 from limpet.record import NamedTuple
 from limpet.store import Page

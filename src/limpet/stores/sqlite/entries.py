@@ -29,7 +29,7 @@ from limpet.store import (
     entry_record,
     to_json,
 )
-from limpet.stores.shared import hits, retries, rows
+from limpet.stores.shared import retries, rows
 from limpet.stores.shared.rows import E_FIELDS, FIELDS, folded_tags, indexed_text
 from limpet.stores.shared.sql import Row
 from limpet.stores.sqlite.connection import Connection
@@ -48,10 +48,10 @@ from limpet.stores.sqlite.index import (
 from limpet.text import words as analyse
 
 if TYPE_CHECKING:
-    from limpet.stores.shared import outputs
+    from limpet.stores.shared import hits, outputs
     from limpet.stores.sqlite import candidates as search
 else:
-    outputs = LateModule("stores.shared.outputs")
+    hits, outputs = LateModule("stores.shared.hits"), LateModule("stores.shared.outputs")
     search = LateModule("stores.sqlite.candidates")  # imported at the first search: hooks and most commands need none
 
 T = TypeVar("T")
