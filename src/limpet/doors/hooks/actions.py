@@ -241,7 +241,7 @@ def keep_for_subagent(hook: Hook) -> Outcome:
 
 def checkpoint(hook: Hook) -> Outcome:
     """Before a compaction: keep a summary of the conversation, and note that the context has to be given back."""
-    talk = summary.summarise(hook.event.transcript)
+    talk = summary.summarise(hook.event.transcript, hook.event.client)
     text, source = summary.checkpoint(talk)
     if text or hook.store_exists():
         hook_state.before_compact(opened(hook), text, source)
@@ -259,7 +259,7 @@ def stop(hook: Hook) -> Outcome:
 def draft(hook: Hook) -> Outcome:
     """Draft a handoff for a session that did some work and wrote none, and name a session without a task."""
     ctx = opened(hook)
-    talk = summary.summarise(hook.event.transcript, is_typed=hook.prompts.read())
+    talk = summary.summarise(hook.event.transcript, hook.event.client, is_typed=hook.prompts.read())
     drafted = summary.draft(ctx, talk, _open_work(ctx))
     if drafted.text:
         hook_state.draft_handoff(ctx, drafted.text, drafted.source, drafted.typed)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from limpet import limits
 from limpet.catalogue.operation import Context
+from limpet.clients.base import CodingAgent
 from limpet.importers import transcripts
 from limpet.light import TYPE_CHECKING
 from limpet.memory import handoff
@@ -50,11 +51,14 @@ class DraftText(NamedTuple):
 
 
 def summarise(
-    path: str, budget: int = limits.CHECKPOINT_TOKENS, is_typed: Callable[[str], bool] = lambda text: False
+    path: str,
+    writer: CodingAgent,
+    budget: int = limits.CHECKPOINT_TOKENS,
+    is_typed: Callable[[str], bool] = lambda text: False,
 ) -> Summary:
     """The summary of a transcript. A missing or unreadable file counts as an empty one."""
     try:
-        end = transcripts.tail(path) if path else NO_TRANSCRIPT
+        end = transcripts.tail(path, writer) if path else NO_TRANSCRIPT
     except OSError:
         end = NO_TRANSCRIPT
     # Masked before it is shortened: half a secret would not be recognised.
