@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from life import composed
-from torture import cuts, damage, disk, fuzz, hostile, journal, kills, lists, people, repositories, server, writers
+from torture import (
+    cuts,
+    damage,
+    disk,
+    fuzz,
+    hostile,
+    journal,
+    kills,
+    lists,
+    people,
+    repositories,
+    server,
+    words,
+    writers,
+)
 from torture.kit import Goal
 from torture.suites import tests
 
@@ -16,6 +30,7 @@ ALL = (
     Goal("kill-stdio", "… nor of an MCP server on stdio", kills.stdio, 1, 20, 700),
     Goal("kill-http", "… nor of the HTTP server", kills.http_door, 1, 6, 400),
     Goal("power", "… nor a power cut (notes, outputs, NOTES.md)", disk.power, 6, 120, 5_000),
+    Goal("index", "… nor does either make a text unfindable that waits for the index", words.index, 6, 200, 4_000),
     Goal("power-backup", "… nor one in the middle of a backup", cuts.backups, 3, 60, 500),
     Goal("power-migration", "… nor one while an old store is brought up to date", cuts.migrations, 3, 60, 500),
     Goal("system-calls", "A call that fails or kills at any point harms nothing", disk.system_calls, 3, 60, 5_000),

@@ -25,10 +25,11 @@ from torture.lanes import LANES, Forked, Made, Share, in_memory, judged, spread
 
 Lines = list[tuple[str, ...]]  # what was acknowledged: note ID HASH, output ID HASH, line WORDS
 Kill = Callable[[str, str, random.Random], tuple[int, Lines]]  # how many were killed, and what they had said
+Look = Callable[..., None]  # at a store: what was acknowledged in it, and what is not as it should be
 STORE_KILLS = 100  # so many on one store: opening it must not become what takes the time
 
 
-def again_and_again(kill: Kill, each: int, share: Share) -> Made:
+def again_and_again(kill: Kill, each: int, share: Share, look: Look = verify) -> Made:
     """Kill about `share.cases` processes, `each` or fewer at a time, and look after every time."""
     chance, tally = random.Random(share.seed), Tally()
     numbers = {"kills": 0, "acknowledged": 0}
@@ -38,14 +39,14 @@ def again_and_again(kill: Kill, each: int, share: Share) -> Made:
         if since >= STORE_KILLS:
             home, since, told = share.folder / f"store{at}", 0, []
             home.mkdir()
-            judged(partial(verify, home / "limpet.db", []), tally)  # which makes it
+            judged(partial(look, home / "limpet.db", []), tally)  # which makes it
         done, fresh = kill(str(home / "limpet.db"), f"run{at}", chance)
         told += fresh
         at, since = at + 1, since + each
         numbers["kills"] += done
         numbers["acknowledged"] += len(fresh)
         last = since >= STORE_KILLS or numbers["kills"] >= share.cases
-        judged(partial(verify, home / "limpet.db", told if last else fresh, check=last), tally)
+        judged(partial(look, home / "limpet.db", told if last else fresh, check=last), tally)
         if last:
             shutil.rmtree(home)
         if sum(tally.counts.values()) > 100:
@@ -53,8 +54,9 @@ def again_and_again(kill: Kill, each: int, share: Share) -> Made:
     return Made(tally.counts, tally.words, numbers)
 
 
-def killed(folder: Path, kills: int, kill: Kill, *, each: int, lanes: int = LANES) -> Outcome:
-    tally, numbers = spread(partial(again_and_again, kill, each), folder, kills, most=kills, lanes=lanes)
+def killed(folder: Path, kills: int, kill: Kill, *, each: int, lanes: int = LANES, look: Look = verify) -> Outcome:
+    one = partial(again_and_again, kill, each, look=look)
+    tally, numbers = spread(one, folder, kills, most=kills, lanes=lanes)
     if not numbers["acknowledged"]:
         tally.miss("nothing acknowledged")
     cases = f"{numbers['kills']:,} kills, {numbers['acknowledged']:,} acknowledged"
