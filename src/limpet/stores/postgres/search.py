@@ -93,7 +93,7 @@ def _count(con: Con, scope: Scope, query: Listing, pages: Rows) -> int:
         return 0  # what was read is all
     where, values = _listing(scope, query)
     some = f"SELECT 1 FROM entries e WHERE {where} LIMIT {rows.counted_at_most(query) + 1}"  # noqa: S608
-    counted = ask(con, (f"SELECT count(*) FROM ({some}) some", values), last=True)  # noqa: S608
+    counted = ask(con, (f"SELECT count(*) FROM ({some}) counted", values), last=True)  # noqa: S608
     return int(counted[0][0][0])
 
 
@@ -110,11 +110,16 @@ def containing(
 
     def work(con: Con, answers: Rows, spare: int) -> Page:
         first, more = hits.together(cast("list[list[hits.Hit]]", answers), query.limit)
+        if not first:
+            return Page((), 0)
         docs = [-number for *_, number in nsmallest(query.limit + spare, first)]
-        # They are read under the rule that shows a tenant its own.
-        sql = f"SELECT e.doc, {E_FIELDS} FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[])"  # noqa: S608
-        loaded = ask(con, (sql, (*values, array(docs))), last=True)[0] if docs else []
+        # They are counted and read under the rule that shows a tenant its own.
+        held = f"FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[])"
+        counted = f"SELECT e.doc {held}", (*values, array(-number for *_, number in first))
+        (own, loaded) = ask(con, counted, (f"SELECT e.doc, {E_FIELDS} {held}", (*values, array(docs))), last=True)
+        visible = {-doc for (doc,) in own}
         entries = {row[0]: rows.to_entry(place, scope, row[1:]) for row in loaded}
+        first = [hit for hit in first if hit[2] in visible]
         return hits.page(first, more, sought, query.limit, dict.fromkeys(docs) | entries)
 
     for spare in (SPARE, 2 * limits.NOTES_COUNTED):
