@@ -216,7 +216,12 @@ def _plain_weights(words: Sequence[str]) -> dict[str, float]:
     return weights
 
 
-def _sentences(text: str) -> Iterator[str]:
+@lru_cache(128)  # the texts of a page are compared with each other
+def _sentences(text: str) -> tuple[str, ...]:
+    return tuple(_first_sentences(text))
+
+
+def _first_sentences(text: str) -> Iterator[str]:
     # For ASCII the same, several times as quick: signs are looked for, not what is before each place.
     parts = _PLAIN_CUT.split(_PLAIN_END.sub("\\1\n", text)) if text.isascii() else _SENTENCE_END.split(text)
     for number, sentence in enumerate(part for part in parts if part and part.strip()):
@@ -243,6 +248,7 @@ class _Correction(NamedTuple):
     terms: tuple[frozenset[str], ...]  # of each sentence
 
 
+@lru_cache(128)
 def _correction(text: str) -> _Correction | None:
     """None where nothing in the text says that it corrects another."""
     sentences = [sentence for sentence in _sentences(text) if not sentence.endswith(_ASKS)]
@@ -299,6 +305,7 @@ def _may_share(words: frozenset[str], terms: frozenset[str], shared_key: float) 
     return shared >= SHARED * len(words) or len(words) - shared <= UNLIKE_MOST
 
 
+@lru_cache(512)
 def _long_words(sentence: str) -> frozenset[str]:
     words = [word for word in _tokens(sentence)[:SENTENCE_WORDS] if len(word) >= _LONG_WORD or word.isdigit()]
     return frozenset(map(analyse.term, words)).difference(_cues())
@@ -612,9 +619,11 @@ def supersedes(newer: str, older: str, in_question: frozenset[str] = frozenset()
         return False
     if corrects(newer, older):
         return True
-    first, second = next(_sentences(newer), ""), next(_sentences(older), "")
+    first, second = ("".join(_sentences(text)[:1]) for text in (newer, older))
     new, old = _read(first), _read(second)
     if ADDITION in new.cues or not new.terms or not old.terms:
+        return False
+    if _common(old, frozenset(new.terms)) < PLAIN * _sum(old.terms, old.weights):
         return False
     difference = _compare(new.terms, new.weights, old)
     if difference.removed & in_question or difference.first:
