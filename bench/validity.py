@@ -2,9 +2,9 @@
 
 Corrections: pairs stored plainly, of which the harness confirms exactly what the answers propose; and near pairs that
 are no corrections. Shared files: random histories of two clones that git merges. Unasked recall: prompts with and
-without a fitting entry, in a project of ten thousand entries. Freshness: lines of real repositories, cited at one commit
-and looked at in later ones; the truth is git's. The repositories are clones that the caller names. PrecisionMemBench has
-a harness of its own: see precision_adapter.py.
+without a fitting entry, in a project of ten thousand entries. Freshness: lines of real repositories, cited at one
+commit and looked at in later ones; the truth is git's. The repositories are clones that the caller names.
+PrecisionMemBench has a harness of its own: see precision_adapter.py.
 
 Nothing here passes or fails. A goal is printed beside its figure.
 """
