@@ -28,7 +28,7 @@ FRAMEWORKS: dict[str, Callable[..., Any]] = {
     "Pydantic AI": PydanticAI,
     "OpenAI Agents SDK": OpenAIAgents,
 }
-STEP_GOAL = 0.002  # seconds that a model call may take longer
+STEP_GOAL = 0.001  # seconds that a model call may take longer
 SHARE_GOAL = 25  # percent of the window without us
 LIMIT = 32_000  # tokens
 ROWS = 300  # of a record, some 6 kB

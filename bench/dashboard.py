@@ -19,6 +19,7 @@ from bench import stores
 from bench.figures import compare, remark
 from bench.measure import Sizes, clean_environment, percentile, ratio, span, table, verdict
 from limpet.api import Limpet
+from limpet.doors.dashboard.pages import NAVIGATION
 from limpet.model import NOTE, NOTEPAD, TASK, Draft, Stamp
 from limpet.store import Decide
 from limpet.window import transcript
@@ -67,9 +68,10 @@ def run(sizes: Sizes) -> None:
         f"notes, of {notes:,}": "/notes",
         f"conversation of {messages:,} messages": f"/messages?session=talk&first={messages // 2}",
         f"sessions, of {sessions:,}": "/sessions?page=1",
-        "overview": "/overview",
-        "history": "/history",
+        "recall": "/recall?q=which+boiler+was+repaired+in+house+77",
+        "the reference, of the documentation": "/docs?page=reference",
     }
+    pages |= {page.name: f"/{page.name}" for page in NAVIGATION if page.name not in ("notes", "recall", "sessions")}
     found: dict[str, list[list[float]]] = {name: [] for name in pages}
     with _served(place, project) as (url, entrance), _chromium(browser, driver) as window:
         _sign_in(window, entrance)

@@ -93,7 +93,22 @@ def best(samples: Sequence[Sample]) -> Sample:
 def clean_environment() -> dict[str, str]:
     """The environment without anything that would change what a Limpet process does or how fast it starts."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LIMPET_", "COVERAGE_"))}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled
     return kept | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]), "LIMPET_HOME": str(OUT / "home")}
+
+
+def launcher() -> Path:
+    """The `limpet` command as uv, pipx and pip write it today: older ones import `re` first."""
+    path = OUT / "bin" / "limpet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!{sys.executable}\nimport sys\nfrom limpet.doors.cli import main\nsys.exit(main())\n")
+    path.chmod(0o755)
+    return path
+
+
+def compiled() -> None:
+    """Compile the package, as installing does."""
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(ROOT / "src")], env=clean_environment(), check=False)
 
 
 def repository(folder: Path) -> Path:

@@ -13,8 +13,14 @@ SCHEMA = {"type": "object", "properties": {"size": {"type": "integer"}}}
 TOOLS = {"tools": [{"name": "text", "description": "A text.", "inputSchema": SCHEMA}]}
 
 
+def _turns(text: str) -> list[str]:
+    """The text begun at several places: a result has little in common with the one before it, line by line."""
+    places = [text.index("\n", len(text) * part // 4) + 1 for part in range(4)]
+    return [text[place:] + text[:place] for place in places]
+
+
 def main() -> None:
-    texts = {size: big.text("log", size) if size else "done" for size in (0, big.MB, 10 * big.MB)}
+    texts = {size: _turns(big.text("log", size)) if size else ["done"] for size in (0, big.MB, 10 * big.MB)}
     number = 0
     for line in sys.stdin.buffer:
         asked = json.loads(line)
@@ -23,7 +29,8 @@ def main() -> None:
         answer: object = INFO if asked["method"] == "initialize" else TOOLS
         if asked["method"] == "tools/call":
             number += 1
-            text = f"{texts[asked['params']['arguments']['size']]}{number}"
+            several = texts[asked["params"]["arguments"]["size"]]
+            text = f"{several[number % len(several)]}{number}"
             answer = {"content": [{"type": "text", "text": text}], "isError": False}
         reply = {"jsonrpc": "2.0", "id": asked["id"], "result": answer}
         sys.stdout.buffer.write(json.dumps(reply).encode() + b"\n")

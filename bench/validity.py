@@ -107,7 +107,7 @@ def natural_corrections() -> None:
     """Corrections as people write them, each beside what it corrects, and pairs that are none."""
     for title, name in (
         ("Corrections as people write them", "natural_corrections.txt"),
-        ("The same, a set that rules were not made on", "natural_corrections_unseen.txt"),
+        ("The same, a second set", "natural_corrections_second.txt"),
     ):
         language, counts = "", dict[str, list[int]]()
         for line in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines():

@@ -10,6 +10,7 @@ NOTE_MAX_TAGS = 10  # the default of a setting
 TAG_MAX_CHARS = 100  # a tag is a word or two
 LISTED_CHARS = 400  # of a memory in a list: enough to choose from
 NOTES_COUNTED = 300  # matches of a search that are counted and put in order: some 0.3 ms
+LIST_COUNTED = 1_000  # rows of a list that are counted where no tally counts them: a millisecond
 NOTES_SHOWN = 20  # notes in one reply unless asked otherwise: about 2,000 tokens at the usual length
 RELATED_SHOWN = 10  # looser matches where the exact ones leave room: enough to choose from, too few to drown in
 RELATED_POOL = 40  # texts examined for them: a search takes a third as long as recall does

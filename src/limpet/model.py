@@ -29,6 +29,7 @@ STATE = "state"  # key: as chosen by the agent; content: JSON; session: ""
 MESSAGE = "message"  # key: the session's id, # and the position; written once, so without events
 FOLD = "fold"  # replaces messages in the window; done: undone
 EDIT_TAG = "edit"  # of a fold: what a caller said in place of a stored message; of a message: it takes another line
+TYPED = "typed"  # in the extra of a handoff: what of it a person typed
 TASK = "task"  # key: task_<ms>; content: what it is about; done: ended or cancelled
 PIN = "pin"  # key: pin_<ms>; a text that every window of its session holds; done: unpinned
 OUTPUT = "output"  # not an entry: the kind of a stored output in recall; key: its id
@@ -363,6 +364,7 @@ class Handoff(NamedTuple):
     draft: bool = False  # made by a hook, of a session that left none
     shown_to: tuple[str, ...] = ()  # sessions whose model has seen it
     anchors: tuple[Anchor, ...] = ()
+    typed: str = ""  # of a draft: how many characters at its beginning a person typed, and the hash of its text
 
 
 class SessionInfo(NamedTuple):
@@ -470,6 +472,7 @@ def as_handoff(entry: Entry) -> Handoff:
         bool(extra.get("draft")),
         texts_of(extra.get("shown_to")),
         Validity.of(extra).anchors,
+        text_or(extra.get(TYPED)) if extra.get("draft") and entry.origin == TOOL else "",
     )
 
 

@@ -144,7 +144,7 @@ def test_a_load_that_breaks_off_leaves_nothing(store: Store, scope: Scope) -> No
     with pytest.raises(Broken):
         store.load(scope, entries(), [])  # type: ignore[arg-type]
     assert store.projects(scope.tenant) == ()
-    assert store.entries.list(scope, NOTES) == ((), 0)
+    assert store.entries.list(scope, NOTES)[:2] == ((), 0)
     assert store.load(scope, [], []) == 0
     assert store.projects(scope.tenant) == (scope.project,)
 

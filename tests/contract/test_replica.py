@@ -348,7 +348,7 @@ def test_one_that_stands_still_is_hung_up_on(
     put(store, scope, "k", "an osprey")
     until_replica(store, scope)
     with since(store) as counted:
-        backend = store._reads.reads(scope, lambda con: con.info.backend_pid)
+        backend = store._reads.reads(scope, lambda con, _: con.info.backend_pid)
     assert counted == {REPLICA: 1}  # else the pid is one of the primary's
     monkeypatch.setattr(postgres_replica, "ANSWER_SECONDS", 0)
     os.kill(backend, signal.SIGSTOP)
@@ -369,7 +369,7 @@ def test_connections_that_lay_unused_are_not_trusted(
     servers.caught_up()
 
     def answering() -> int:
-        return store._reads.reads(scope, lambda con: con.info.backend_pid)
+        return store._reads.reads(scope, lambda con, _: con.info.backend_pid)
 
     with since(store) as counted:
         first, second = answering(), answering()
@@ -387,7 +387,7 @@ def test_more_at_once_than_it_may_have_go_to_the_primary(
     put(store, scope, "k", "an osprey")
     servers.caught_up()
     with since(store) as counted:
-        within = store._reads.reads(scope, lambda con: SEARCHES["matching"](store, scope))
+        within = store._reads.reads(scope, lambda con, _: SEARCHES["matching"](store, scope))
     assert within == ["k"]
     assert counted == {REPLICA: 1, BUSY: 1}
 

@@ -83,6 +83,13 @@ def test_recovering_makes_nothing_and_needs_no_store(folder: Path) -> None:
     assert b"NOTES.md is not there. `limpet journal heal`" in missing.stderr
 
 
+def test_a_journal_without_entries_says_so(folder: Path) -> None:
+    assert run(folder, "init") == "NOTES.md made\n"
+    empty = child(folder, "journal", "recover")
+    assert (empty.returncode, empty.stdout) == (0, b"")
+    assert b"the journal says nothing yet" in empty.stderr
+
+
 def test_the_quick_way_loads_little(folder: Path) -> None:
     run(folder, "init")
     program = (  # what was there before is not ours: a measured run brings a good deal along

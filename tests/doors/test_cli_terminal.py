@@ -120,6 +120,7 @@ def test_the_demo_on_a_terminal(folder: Path) -> None:
     code, got = on_terminal(folder, "demo")
     assert code == 0
     assert b"What survived" in got
+    assert b"limpet install" in got
     assert_quiet(got, terminal=True)
 
 
@@ -247,3 +248,17 @@ def test_typing_a_note_on_the_terminal(folder: Path) -> None:
     assert b"end with Ctrl-D" in got
     listed = json.loads(child(folder, "note", "list", "--json").stdout)
     assert listed["notes"][0]["content"] == "typed by hand"
+
+
+def test_status_leads_to_the_first_agent_and_lists_those_that_are_here(folder: Path) -> None:
+    env = {**data_beside(folder), "HOME": str(folder.with_name("home")), "PATH": os.environ["PATH"]}
+    nothing = child(folder, "status", env=env).stdout.decode()
+    assert "`limpet install` connects one" in nothing
+    assert "\nclaude-code\t" not in nothing
+    assert child(folder, "install", "claude-code", env=env).returncode == 0
+    connected = child(folder, "status", env=env).stdout.decode()
+    assert "\nclaude-code\t" in connected
+    assert "connects one" not in connected
+    _, drawn = on_terminal(folder, "status", env=env)
+    assert b"in this project" in drawn
+    assert b"Not on this machine:" in drawn

@@ -234,6 +234,22 @@ def test_identifiers_are_found_split_and_joined(hold: Limpet) -> None:
         assert keys(hold, query) == [key], query
 
 
+def test_words_written_together_find_the_two_words(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    key = notes.add("The report becomes a data frame with one row per file name").id
+    notes.add("A frame of oak for the picture of the harbour, data of the painter on its back")
+    for query in (
+        "dataframe",
+        "which dataframes",
+        "DataFrame",
+        "data_frame",
+        "what does the dataframe of the report hold",
+    ):
+        assert keys(hold, query)[:1] == [key], query
+    assert keys(hold, "filename") == [key]
+    assert keys(hold, "framedata") == []
+
+
 def test_a_word_inside_a_longer_one_counts(hold: Limpet) -> None:
     hold.memory.write("one", "def fromordinal(days): counts the days of the calendar")
     hold.memory.write("two", "def fromstamp(days): counts the days of the calendar")

@@ -29,6 +29,9 @@ PAIRS = [
     ("Die Kurse beginnen im März", "Im März beginnen die Kurse nicht mehr, sondern im Mai"),
     ("Die Sitzung ist mittwochs", "Die Sitzung wurde auf Freitag verschoben"),
     ("客服电话周三开放", "客服电话周六开放 而不是周三"),
+    ("Ida writes the release notes", "From now on Omar writes the release notes"),
+    ("Die Kurse leitet Jan", "Ups, die Kurse leitet Ole"),
+    ("Der Laden öffnet um 8 Uhr", "Der Laden öffnet erst um 9 Uhr"),
 ]
 OTHERS = [
     ("Production uses Postgres 14", "Correction: staging uses Postgres 16"),
@@ -42,6 +45,8 @@ OTHERS = [
     ("The API port is 8080", "Is the API port now 8081?"),
     ("Backups are kept in Paris", "Paris is not the town where backups fail, Lyon is"),
     ("The lexer lives in src/lex.c", "the parser moved to core/parse.c"),
+    ("Ida writes the release notes", "From now on Omar writes the minutes"),
+    ("Ida writes the release notes", "Ida now writes the release notes on Monday and Omar reads them"),
     ("客服电话周三开放", "发票改为周六寄出"),
 ]
 

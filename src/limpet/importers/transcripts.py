@@ -82,8 +82,8 @@ class MessageCollector:
             self.messages.append(Message(role, (Text(text),)))
 
 
-def read(lines: Iterable[str]) -> Transcript:
-    """The session in the lines of a file."""
+def read(lines: Iterable[str], writer: CodingAgent | None = None) -> Transcript:
+    """The session in the lines of a file. `writer` is the agent that says it wrote them, so that others load later."""
     records: list[tuple[int, Record]] = []
     unread: list[UnreadLine] = []
     number = 0
@@ -92,13 +92,14 @@ def read(lines: Iterable[str]) -> Transcript:
             unread.append(UnreadLine(number, record))
         elif record is not None:
             records.append((number, record))
-    client = _writer(clients.every(), [record for _, record in records])
+    plain = [record for _, record in records]
+    client = (_writer((writer,), plain) if writer else None) or _writer(clients.every(), plain)
     if client is None:
         return Transcript("", "", "", (), number, tuple(unread))
     return _transcript(client, records, number, unread)
 
 
-def tail(path: str) -> Transcript:
+def tail(path: str, writer: CodingAgent | None = None) -> Transcript:
     """The end of a file; without messages if it holds no conversation."""
     with open_ordinary(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -106,7 +107,7 @@ def tail(path: str) -> Transcript:
         content = io.BytesIO(file.read(limits.TRANSCRIPT_BYTES))
     if size > limits.TRANSCRIPT_BYTES:
         content.readline()  # the rest of a line whose beginning is not read
-    return read(line.decode("utf-8", "replace") for line in content)
+    return read((line.decode("utf-8", "replace") for line in content), writer)
 
 
 def session_of(lines: Iterable[str]) -> tuple[str, str]:

@@ -30,31 +30,33 @@ NUMBERS = frozenset(
 CUES: Mapping[str, Mapping[str, str]] = {
     "English": {
         HEADING: "correction, corrected, i was wrong, that was wrong, was wrong, is wrong, is outdated, "
-        "out of date, erratum, scratch that, i mixed that up, my mistake, small fix, i misspoke",
+        "out of date, erratum, scratch that, i mixed that up, my mistake, small fix, i misspoke, i misread, "
+        "my bad, oops, the wrong line",
         CHANGE: "now, from now on, as of today, turned out to be, turns out, actually, in fact, these days, instead, "
-        "since last week, since yesterday, since today",
+        "since last week, since yesterday, since today, after all",
         MOVE: "changed to, has changed to, switched to, moved to, moved, switched, migrated to, migrated, upgraded to, "
         "updated to, replaced by, replaced with, renamed to, became, is being replaced by, rewritten in, raised to, "
         "lowered to, increased to, reduced to",
         BEFORE: "not, instead of, rather than, in place of, no longer, from, used to be, previously, "
         "formerly, replaces, replaced, and not, forget the, isn't, aren't",
-        BESIDE: "no longer, any longer, any more, anymore, is gone, was dropped, deprecated",
+        BESIDE: "no longer, any longer, any more, anymore, is gone, was dropped, dropped, deprecated",
         ADDITION: "also, too, as well, in addition, additionally, besides, another",
         REASON: "because, since, after, due to, so that, as the, which",
     },
     "German": {
         HEADING: "korrektur, berichtigung, richtigstellung, war falsch, ist falsch, stimmt nicht mehr, ist veraltet, "
         "ich hab mich vertan, ich habe mich vertan, ich habe mich geirrt, fehler von mir, mein fehler, "
-        "moment, quatsch",
+        "moment, quatsch, ups, hoppla, falsch",
         CHANGE: "jetzt, nun, ab jetzt, ab sofort, inzwischen, mittlerweile, neuerdings, tatsächlich, eigentlich, "
-        "seit heute, seit gestern, seit letzter woche, doch, nun doch, stattdessen, künftig, ab heute",
+        "seit heute, seit gestern, seit letzter woche, doch, nun doch, stattdessen, künftig, ab heute, "
+        "erst ab, erst um, erst am, erst im, verschoben, umgezogen, umgestellt, gewechselt, verlegt",
         MOVE: "umgestellt auf, gewechselt zu, gewechselt auf, geändert auf, geändert in, ersetzt durch, "
         "abgelöst durch, umgezogen nach, umgezogen zu, umbenannt in, wurde auf, wurden auf, wurde zu, wurde nach, "
         "verschoben auf, verlegt auf, verlegt in, erhöht auf, gesenkt auf",
         BEFORE: "nicht, nicht mehr, nicht länger, statt, anstatt, anstelle von, und nicht, früher, vorher, "
         "bisher, vergiss die, "
         "vergiss das, vergiss den",
-        BESIDE: "nicht mehr, entfällt, abgeschafft",
+        BESIDE: "nicht mehr, entfällt, abgeschafft, ist raus, sind raus",
         ADDITION: "auch, zusätzlich, außerdem, ebenfalls, daneben, weiterer, weitere, weiteres",
         REASON: "weil, da, denn, nach, seit, wegen, damit",
     },
@@ -65,7 +67,7 @@ CUES: Mapping[str, Mapping[str, str]] = {
         "finalmente, al final, ya estamos en, ya usamos, desde la semana pasada, desde ayer, desde hoy",
         MOVE: "cambió a, cambiado a, ha pasado a, hemos pasado, pasó a, pasamos a, migramos a, migrado a, "
         "reemplazado por, sustituido por, actualizado a, pasa al, pasa a, se ha migrado a, se movió a, "
-        "se cambió a, renombrado a",
+        "se cambió a, renombrado a, subió a, bajó a, aumentó a",
         BEFORE: "no, ya no, en vez de, en vez del, en lugar de, en lugar del, y no, antes, anteriormente, "
         "olvida lo de las, olvida lo de, olvida",
         BESIDE: "ya no, dejó de, dejamos de",
@@ -74,7 +76,7 @@ CUES: Mapping[str, Mapping[str, str]] = {
     },
     "French": {
         HEADING: "correction, rectification, rectificatif, c'était faux, était faux, est faux, "
-        "je me suis trompé, je me suis trompée, erreur de ma part, mon erreur, oups",
+        "je me suis trompé, je me suis trompée, erreur de ma part, mon erreur, oups, faux",
         CHANGE: "maintenant, désormais, dorénavant, à présent, à partir de maintenant, en fait, en réalité, "
         "finalement, depuis la semaine dernière, depuis hier, depuis aujourd'hui",
         MOVE: "passé à, passe à, passée à, est passé à, est passée à, passé sur, passée sur, migré vers, "
@@ -99,7 +101,7 @@ CUES: Mapping[str, Mapping[str, str]] = {
         REASON: "porque, pois, já que, desde que, após, devido a",
     },
     "Russian": {
-        HEADING: "исправление, поправка, уточнение, было неверно, неверно, ошибка была, я ошибся, "
+        HEADING: "исправление, поправка, уточнение, было неверно, неверно, ошибка была, я ошибся, ошибся, ошиблась, "
         "я ошиблась, моя ошибка, оговорился",
         CHANGE: "теперь, сейчас, отныне, стал, стала, стало, "
         "на самом деле, оказалось, всё-таки, все-таки, уже на, с прошлой недели, со вчерашнего дня, "  # noqa: RUF001 - Russian

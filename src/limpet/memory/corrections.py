@@ -78,6 +78,7 @@ class _Reading(NamedTuple):
     beside: frozenset[int]  # places before a contrast that may also follow the old value
     contrasts: frozenset[int]  # places of the words of a contrast among the terms
     reason_at: int  # from which term on a reason follows
+    sentence: str
 
 
 class _Difference(NamedTuple):
@@ -162,7 +163,13 @@ def _read(sentence: str) -> _Reading:
             terms += map(analyse.term, tokens[at : at + length])
         at += length
     places = (frozenset(contrasted), frozenset(beside), frozenset(contrasts))
-    return _Reading(tuple(terms), _weights(sentence), frozenset(cues), *places, reason_at)
+    return _Reading(tuple(terms), _weights(sentence), frozenset(cues), *places, reason_at, sentence)
+
+
+def _names(sentence: str) -> frozenset[str]:
+    """Terms that begin with a capital inside the sentence."""
+    words = [place.group() for place in analyse.places(sentence)][1:]
+    return frozenset(analyse.term(folded) for word in words if word[:1].isupper() for folded in _tokens(word))
 
 
 def _weights(sentence: str) -> dict[str, float]:
@@ -209,7 +216,12 @@ def _plain_weights(words: Sequence[str]) -> dict[str, float]:
     return weights
 
 
-def _sentences(text: str) -> Iterator[str]:
+@lru_cache(128)  # the texts of a page are compared with each other
+def _sentences(text: str) -> tuple[str, ...]:
+    return tuple(_first_sentences(text))
+
+
+def _first_sentences(text: str) -> Iterator[str]:
     # For ASCII the same, several times as quick: signs are looked for, not what is before each place.
     parts = _PLAIN_CUT.split(_PLAIN_END.sub("\\1\n", text)) if text.isascii() else _SENTENCE_END.split(text)
     for number, sentence in enumerate(part for part in parts if part and part.strip()):
@@ -236,6 +248,7 @@ class _Correction(NamedTuple):
     terms: tuple[frozenset[str], ...]  # of each sentence
 
 
+@lru_cache(128)
 def _correction(text: str) -> _Correction | None:
     """None where nothing in the text says that it corrects another."""
     sentences = [sentence for sentence in _sentences(text) if not sentence.endswith(_ASKS)]
@@ -292,6 +305,7 @@ def _may_share(words: frozenset[str], terms: frozenset[str], shared_key: float) 
     return shared >= SHARED * len(words) or len(words) - shared <= UNLIKE_MOST
 
 
+@lru_cache(512)
 def _long_words(sentence: str) -> frozenset[str]:
     words = [word for word in _tokens(sentence)[:SENTENCE_WORDS] if len(word) >= _LONG_WORD or word.isdigit()]
     return frozenset(map(analyse.term, words)).difference(_cues())
@@ -306,6 +320,7 @@ def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float, co
         (contrast and _denied(new, old))
         or (CHANGE in new.cues and (_said_differently(new, old) or _another_version(new, old)))
         or (MOVE in new.cues and _moved(new, old))
+        or (CHANGE in new.cues and _taken_over(new, old))
     )
     if in_other_words:
         return True
@@ -371,12 +386,22 @@ def _moved(new: _Reading, old: _Reading) -> bool:
     subject = before or after[:1]
     gained = [term for term in (after if before else after[1:]) if term not in old.weights]
     about = _strong_terms(old)[:1]
-    return (
-        _is_in(about, new)
-        and about[0] in subject
-        and all(_is_in([term], old) for term in subject)
-        and 0 < len(gained) <= NEW_MOST
-    )
+    familiar = [term for term in subject if any(_is_family(term, word) for word in old.weights)]
+    is_about = any(_is_family(term, word) for term in subject for word in about)
+    return is_about and len(familiar) == len(subject) and 0 < len(gained) <= NEW_MOST
+
+
+def _taken_over(new: _Reading, old: _Reading) -> bool:
+    """Whether another name does what the first word of the older text does: "from now on Tom tags the releases"."""
+    who = old.terms[:1]
+    if who[0] in new.terms:
+        return False
+    named = _strong_terms(new)
+    rest = [term for term in _strong_terms(old) if term not in who]
+    same = [term for term in rest if any(_is_family(term, word) for word in named)]
+    gained = [term for term in named if not any(_is_family(term, word) for word in old.weights)]
+    enough = len(same) > 1 and len(same) >= DENIED * len(rest)
+    return enough and len(gained) == 1 and gained[0] in _names(new.sentence)
 
 
 def _says_much(term: str) -> bool:
@@ -594,9 +619,11 @@ def supersedes(newer: str, older: str, in_question: frozenset[str] = frozenset()
         return False
     if corrects(newer, older):
         return True
-    first, second = next(_sentences(newer), ""), next(_sentences(older), "")
+    first, second = ("".join(_sentences(text)[:1]) for text in (newer, older))
     new, old = _read(first), _read(second)
     if ADDITION in new.cues or not new.terms or not old.terms:
+        return False
+    if _common(old, frozenset(new.terms)) < PLAIN * _sum(old.terms, old.weights):
         return False
     difference = _compare(new.terms, new.weights, old)
     if difference.removed & in_question or difference.first:

@@ -30,6 +30,7 @@ from limpet.model import (
     lowest,
     moment,
 )
+from limpet.platform import sha256
 from limpet.record import NamedTuple
 from limpet.store import Decide, Listing
 from limpet.text import brief
@@ -271,7 +272,7 @@ def section(ctx: Context, waiting: Waiting, room: int = ROOM, measure: Measure =
     named: list[Handoff] = []
     for handoff in waiting.own:
         heading = ANOTHER.format(session=as_name(handoff.written_by)) if parts else HEADING
-        text = f"{heading}\n{as_data(handoff.content, handoff.origin)}{_since(ctx, handoff)}{_also_shown(ctx, handoff)}"
+        text = f"{heading}\n{as_shown(handoff)}{_since(ctx, handoff)}{_also_shown(ctx, handoff)}"
         if measure(text) <= room:
             quoted.append(handoff)
         elif parts:
@@ -284,6 +285,21 @@ def section(ctx: Context, waiting: Waiting, room: int = ROOM, measure: Measure =
     if sentences := _sentences(named, waiting.others):
         parts.append(sentences)
     return HandoffSection("\n\n".join(parts), tuple(quoted))
+
+
+def as_shown(handoff: Handoff) -> str:
+    """Its text for a model: quoted where a tool may have said it, but for what a person typed."""
+    chars = handoff.typed.partition(" ")[0]
+    # Nothing was typed, or the text was changed since.
+    if not chars.isdecimal() or handoff.typed != typed_mark(handoff.content, chars):
+        return as_data(handoff.content, handoff.origin)
+    own, rest = handoff.content[: int(chars)].rstrip(), handoff.content[int(chars) :].lstrip()
+    return f"{own}\n\n{as_data(rest, handoff.origin)}" if rest else own
+
+
+def typed_mark(content: str, chars: str) -> str:
+    """What says that a person typed so many characters at the beginning of this text."""
+    return f"{chars} {sha256(content.encode(errors='replace')).hexdigest()[:24]}"
 
 
 def _since(ctx: Context, handoff: Handoff) -> str:
@@ -378,7 +394,7 @@ def handoff_text(ctx: Context, value: ReadHandoff) -> str:
     line = "" if handoff.line == MAIN_LINE else f" of {as_name(handoff.line)}"
     used = ", used" if handoff.used_by else ""
     age = brief.ago(epoch_ms(handoff.written_at), ctx.now)
-    text = as_data(handoff.content, handoff.origin)
+    text = as_shown(handoff)
     parts = [f"Handoff{line} ({age}{used}):", text, _sentences(value.others, ())]
     return "\n\n".join(filter(None, ("\n".join(parts[:2]), parts[2])))
 

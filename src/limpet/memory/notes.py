@@ -67,6 +67,7 @@ class NoteMatches(NamedTuple):
 class NoteList(NamedTuple):
     notes: tuple[Note, ...]
     left_out: int
+    more: bool  # whether more may be left out than these
     tag: str | None
     session: str
     now: int
@@ -203,7 +204,8 @@ def list_notes(
     tags = () if tag is None else tuple(map(fold, clean_tags((tag,), 1)))
     which = Listing((NOTE,), _looked_in(ctx, this_session), tags, include_done, limit, _any_of(tags_any))
     page = ctx.store.entries.list(ctx.scope, which._replace(include_replaced=include_replaced, now=ctx.now))
-    return NoteList(tuple(map(as_note, page.entries)), page.total - len(page.entries), tag, ctx.session, ctx.now)
+    notes = tuple(map(as_note, page.entries))
+    return NoteList(notes, page.total - len(notes), page.more, tag, ctx.session, ctx.now)
 
 
 def search_notes(
@@ -224,7 +226,9 @@ def search_notes(
     listing = listing._replace(tags_any=_any_of(tags_any), include_replaced=include_replaced, now=ctx.now)
     if not query.strip():
         page = ctx.store.entries.list(ctx.scope, listing)
-        return NoteMatches(tuple(map(as_note, page.entries)), (), page.total, False, query, clean, ctx.session, ctx.now)
+        return NoteMatches(
+            tuple(map(as_note, page.entries)), (), page.total, page.more, query, clean, ctx.session, ctx.now
+        )
     every = Words(tuple((word,) for word in dict.fromkeys(cut(words(fold(query))))))
     page = ctx.store.entries.containing(ctx.scope, listing, query.strip(), every)
     notes = corrections.newest_first(page.entries, query)
@@ -373,6 +377,7 @@ def search_text(ctx: Context, value: NoteMatches) -> str:
 
 def list_text(ctx: Context, value: NoteList) -> str:
     closing = brief.counted(len(value.notes) + value.left_out, "note") if value.notes else "No notes"
+    closing += " or more" if value.more else ""
     if value.left_out:
         closing += f", {value.left_out:,} not shown: raise limit"
     lines, of_all = note_lines(ctx, value.notes)
@@ -390,7 +395,8 @@ def list_json(value: NoteList) -> Json:
         "note_count": len(value.notes),
         "tag_filter": value.tag,
     }
-    return answer | ({"left_out": value.left_out} if value.left_out else {})
+    answer |= {"left_out": value.left_out} if value.left_out else {}
+    return answer | ({"more": True} if value.more else {})
 
 
 def tags_json(value: Tags) -> Json:

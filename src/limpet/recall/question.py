@@ -20,6 +20,7 @@ from limpet.text import words as analyse
 MOST_WORDS = 40  # different words of a question that are searched; the first ones are taken
 READ_CHARS = 4_000  # of a question, read for names, times and literals
 MOST_LITERALS = 3
+SPLIT_MAX_CHARS = 20  # of a word that no text holds, which may be two that are written together
 MOST_JOINED, JOINED_MIN_CHARS = 4, 3  # neighbouring words that are also looked for as one word
 MOST_SPELT, SPELT_MIN_CHARS = 12, 5  # other spellings and endings of German words that are looked for too
 MOST_TERMS = 40  # of a question to one text; the first ones are taken
@@ -267,6 +268,13 @@ def _joined(plain: list[str], idle: frozenset[str]) -> list[str]:
     pairs = ((first, second) for first, second in pairwise(plain) if idle.isdisjoint((first, second)))
     fit = (first + second for first, second in pairs if min(len(first), len(second)) >= JOINED_MIN_CHARS)
     return [word for word in fit if word.isalpha() and len(word) <= analyse.WORD_MAX_CHARS][:MOST_JOINED]
+
+
+def halves(word: str) -> list[tuple[str, str]]:
+    """The ways in which a word may be two that somebody wrote together; none for a short one, or one with digits."""
+    if not (word.isascii() and word.isalpha()) or len(word) > SPLIT_MAX_CHARS:
+        return []
+    return [(word[:at], word[at:]) for at in range(JOINED_MIN_CHARS, len(word) - JOINED_MIN_CHARS + 1)]
 
 
 def _says_when(word: str) -> bool:

@@ -72,6 +72,7 @@ FIT_AMONG = 10  # matches of which one must fit, or the answer is that nothing d
 NEAREST_WORDS = 16
 STANDING = (HANDOFF, NOTEPAD, SCRATCHPAD, TASK, PIN)  # kinds of which there are few, so that the newest may be meant
 NEWEST_SHOWN, NEWEST_SCORE = 3, 30.0  # of these; a score that few matches by words have
+SPLIT_MOST = 2  # words that no text holds, and that are looked for as two words
 WEAK = 0.1  # matches that score less than this share of the best are left out
 DAY_MS = 86_400_000
 WAITING = "They wait to be indexed, so what is not found may stand in them; the next recall indexes more of them."
@@ -348,6 +349,7 @@ def _entries(ctx: Context, query: Question, which: Filter, pool: int = limits.RE
     )
     nominated = sense.nearest(query.words[: len(query.words) - len(query.joined)], rank.NOMINATED) if sense else ()
     candidates = ctx.store.entries.candidates(ctx.scope, kinds, _candidate_query(query, which, pool, tuple(nominated)))
+    candidates = _written_apart(ctx, kinds, which, query, candidates)
     entries: dict[int, Entry] = {}
     links: list[Linked] = []
 
@@ -386,6 +388,34 @@ def _as_edited(ctx: Context, matches: list[Match], which: Filter) -> list[Match]
         else:
             settled.append(match)
     return settled
+
+
+def _written_apart(
+    ctx: Context, kinds: tuple[str, ...], which: Filter, query: Question, candidates: Candidates
+) -> Candidates:
+    """The candidates and, for words that no text holds, the texts that write them as two: `dataframe`, `data frame`."""
+    unknown = [at for at, count in enumerate(candidates.counts) if not count and at not in query.joined]
+    splits = {at: halves for at in unknown[:SPLIT_MOST] if (halves := question.halves(query.words[at]))}
+    every = tuple(dict.fromkeys(half for halves in splits.values() for pair in halves for half in pair))
+    if not every:
+        return candidates
+    bounds = limits.RECALL_POOL, limits.RECALL_COMMON, (), 0, True
+    look_up = CandidateQuery(every, (), rank.first, which.wants, lambda document: 0, *bounds)
+    holding = ctx.store.entries.candidates(ctx.scope, kinds, look_up)
+    places = dict(zip(every, holding.positions, strict=True))
+    positions, counts = list(candidates.positions), list(candidates.counts)
+    for at, halves in splits.items():
+        side_by_side: dict[int, tuple[int, ...]] = {}
+        for first, second in halves:
+            for doc in holding.documents.keys() & places[first].keys() & places[second].keys():
+                behind = places[second][doc]
+                if together := tuple(place for place in places[first][doc] if place >= 0 and place + 1 in behind):
+                    side_by_side[doc] = together
+        positions[at], counts[at] = side_by_side, len(side_by_side)
+    found = {doc for at in splits for doc in positions[at] if doc in holding.docs}
+    documents = {**{doc: holding.documents[doc] for doc in found}, **candidates.documents}
+    docs = tuple(dict.fromkeys((*candidates.docs, *sorted(found))))
+    return candidates._replace(positions=tuple(positions), counts=tuple(counts), docs=docs, documents=documents)
 
 
 def _linked(

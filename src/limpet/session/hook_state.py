@@ -12,7 +12,7 @@ from collections.abc import Callable
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.memory import handoff
-from limpet.model import HANDOFF, NOTEPAD, SESSION, Draft, Entry, derived, lowest
+from limpet.model import HANDOFF, NOTEPAD, SESSION, TYPED, Draft, Entry, derived, lowest
 from limpet.session.records import HookState, SessionRecord
 from limpet.store import EventQuery
 
@@ -64,8 +64,9 @@ def can_draft(ctx: Context) -> bool:
     return _free(_own_handoff(ctx))
 
 
-def draft_handoff(ctx: Context, content: str, source: str) -> None:
-    """Write a handoff for a session that wrote none. One that it wrote itself stays."""
+def draft_handoff(ctx: Context, content: str, source: str, typed: int = 0) -> None:
+    """Write a handoff for a session that wrote none. One that it wrote itself stays. `typed` is how many characters at
+    its beginning are what a person typed."""
     text = content.strip()[: limits.HANDOFF_MAX_CHARS]
     line = handoff.line_of(ctx, None)
 
@@ -74,6 +75,8 @@ def draft_handoff(ctx: Context, content: str, source: str) -> None:
         if not _free(before) or (before is not None and before.content == text):
             return None
         extra = {"line": line, "written_at": ctx.now, "draft": True, **derived(ctx.who, source)}
+        if typed:
+            extra[TYPED] = handoff.typed_mark(text, str(min(typed, len(text))))
         return Draft(text, ctx.session, extra=extra, origin=lowest(ctx.who, source))
 
     ctx.store.entries.edit(ctx.scope, HANDOFF, handoff.own_key(ctx, line), decide, ctx.stamp("draft_handoff"))

@@ -21,7 +21,20 @@ from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import INTEGER_MAX, Context, Json, storable
-from limpet.model import IMPORT, KINDS, MESSAGE, PROPOSAL, SEALS, SESSION, Draft, Entry, Output, Tombstone, lowest
+from limpet.model import (
+    IMPORT,
+    KINDS,
+    MESSAGE,
+    PROPOSAL,
+    SEALS,
+    SESSION,
+    TYPED,
+    Draft,
+    Entry,
+    Output,
+    Tombstone,
+    lowest,
+)
 from limpet.outputs.prepare import prepare
 from limpet.redaction import Masking, redact
 from limpet.redaction.entries import masked_entry
@@ -99,7 +112,8 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False, exa
 
 
 def _as_data(entry: Entry) -> Entry:
-    return entry._replace(origin=lowest(entry.origin, IMPORT), pinned=False)
+    extra = {name: value for name, value in entry.extra.items() if name != TYPED}  # a file proves no person's words
+    return entry._replace(origin=lowest(entry.origin, IMPORT), pinned=False, extra=extra)
 
 
 def _event_as_data(event: dict[str, Any]) -> dict[str, Any]:

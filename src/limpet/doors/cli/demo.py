@@ -21,6 +21,11 @@ from limpet.text import tokens
 
 BEGIN_MS = 1_772_445_600_000  # 2026-03-02 10:00 UTC; a clock of its own makes the story the same every time
 STEP_MS = 1_000
+NEXT = (
+    ("limpet install", "finds the coding agents on this machine and asks which to connect"),
+    ("limpet demo --keep", "a sample project with conversations, a compaction, big outputs and a journal"),
+    ("limpet dashboard", "shows it in a browser, and then your own"),
+)
 REQUEST = "Port the parser. Keep the old tests green."
 PLAN = "# Port the parser\n- [x] read the grammar\n- [ ] casts, see grammar.y line 212\n- [ ] error messages\n"
 REASON = "Casts make the grammar ambiguous at line 212 of grammar.y; two tokens of lookahead solve it."
@@ -170,6 +175,9 @@ class _Story:
         screen.line("")
         screen.line("What survived", "bold")
         screen.table(("what", "how it came back"), self.survived)
+        screen.line("")
+        screen.line("What next", "bold")
+        screen.table(("command", "does"), NEXT)
 
     def _clock(self) -> int:
         self._now += STEP_MS
@@ -197,7 +205,8 @@ class _Story:
             window += [turn.says, answer]
             self.turns += 1
             self._say("green", f"  agent: {turn.says}")
-            self._say("cyan", f"    calls {turn.tool} -> {answer if len(answer) < 150 else answer[:149] + '…'}")
+            text = " / ".join(answer.splitlines())
+            self._say("cyan", f"    calls {turn.tool} -> {text if len(text) < 150 else text[:149] + '…'}")
 
     def _look_back(self, hold: Limpet) -> None:
         """Read what is in the store after two sessions, by the same calls as any program."""

@@ -34,6 +34,7 @@ from limpet.settings import Bounds, OutputRules, WindowRules
 from limpet.stores.sqlite.database import SCHEMA
 
 OK, PROBLEM, INFO = "ok", "problem", "info"
+DAY_SECONDS = 86_400
 PACKAGES = ("apsw", "PyStemmer", "psycopg", "mcp", "click", "rich")  # the version of apsw starts with SQLite's
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 LOG_BYTES = 2 * limits.HOOK_LOG_BYTES
@@ -205,7 +206,18 @@ def _packages() -> str:
 
 def _values(bounds: Bounds | OutputRules | WindowRules) -> str:
     plain = {name: value for name, value in bounds._asdict().items() if isinstance(value, int)}
-    return ", ".join(f"{name} {value if isinstance(value, bool) else f'{value:,}'}" for name, value in plain.items())
+    return ", ".join(f"{name} {_value(name, value)}" for name, value in plain.items())
+
+
+def _value(name: str, value: int) -> str:
+    """A setting as people say it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "max_age":
+        return f"{value / DAY_SECONDS:,.3g} days"
+    if name == "max_cache_size":
+        return f"{value / (1 << 20):,.4g} MB"
+    return f"{value:,}"
 
 
 # --- a server ---------------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ else:
 
 Json = dict[str, Any]
 LEVELS = (1, 2, 3)  # of the journal
+NOTHING_RECOVERED = "the journal says nothing yet; `limpet journal --help` lists what can be written into it."
 
 
 def update_note(cli: Invocation, id: str, text: str | None, tags: tuple[str, ...], no_tags: bool, **more: Any) -> int:
@@ -229,7 +230,10 @@ def show_recovered(cli: Invocation, level: int | str | None, query: str | None) 
         cli.answer(reply, lambda screen: screen.block(reply["text"]))
         return 0
     journal = journal_recovery.in_project(cli.settings.root, cli.settings.bounds.journal, cli.settings.data)
-    render.PlainScreen().block(journal_recovery.recovered(journal, level or 1, query or "", datetime.now(UTC)).text)
+    text = journal_recovery.recovered(journal, level or 1, query or "", datetime.now(UTC)).text
+    if not text.strip():
+        cli.notice(NOTHING_RECOVERED)
+    render.PlainScreen().block(text)
     return 0
 
 

@@ -71,7 +71,8 @@ def list_projects(cli: Invocation) -> None:
 
 
 def _place_of(row: Json) -> str:
-    return f"{row['path']} (gone: `limpet project adopt` takes its memory over)" if row["gone"] else str(row["path"])
+    path = str(row["path"]).removesuffix(f"{os.sep}.git")
+    return f"{path} (gone: `limpet project adopt` takes its memory over)" if row["gone"] else path
 
 
 def show(cli: Invocation, id: str | None) -> None:

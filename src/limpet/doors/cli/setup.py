@@ -287,7 +287,9 @@ def status(cli: Invocation) -> None:
         (row["client"], *(_word(row[name]) for name in ("used_here", "project", "user")), _extras(row))
         for row in statuses
     ]
-    titles = ("client", "used here", "project", "user", "beside")
+    absent = [row[0] for row in rows if set(row[1:]) <= {"no", ""}]
+    rows = [row for row in rows if row[0] not in absent]
+    titles = ("agent", "on this machine", "in this project", "everywhere", "also")
     chosen = cli.settings
     remarks = [*chosen.remarks, *warnings(chosen)]
     name = chosen.name if chosen.own_store else chosen.project
@@ -300,7 +302,12 @@ def status(cli: Invocation) -> None:
             screen.line(remark)
         for line in glance.lines(seen):
             screen.line(line)
-        screen.table(titles, rows)
+        if rows:
+            screen.table(titles, rows)
+        if absent:
+            screen.line(f"Not on this machine: {', '.join(absent)}.")
+        if not any(row["project"] or row["user"] for row in statuses):
+            screen.line("No agent has Limpet yet: `limpet install` connects one.")
 
     cli.answer({"project": project, "remarks": remarks, **seen, "clients": statuses}, draw)
 

@@ -111,7 +111,7 @@ def restore(hook: Hook) -> Outcome:
 
     def after() -> None:
         if new and event.client.passes_context:
-            in_full = [item for item in first.in_full if fitting.holds(text, safe.as_data(item.content, item.origin))]
+            in_full = [item for item in first.in_full if fitting.holds(text, handoff.as_shown(item))]
             handoff.mark_shown(ctx, in_full)
             hook.handoff_mark.set(SHOWN if in_full else "")
         hook_state.mark_shown(ctx, pad.version, standing=bool(text) and event.client.passes_context)
@@ -241,7 +241,7 @@ def keep_for_subagent(hook: Hook) -> Outcome:
 
 def checkpoint(hook: Hook) -> Outcome:
     """Before a compaction: keep a summary of the conversation, and note that the context has to be given back."""
-    talk = summary.summarise(hook.event.transcript)
+    talk = summary.summarise(hook.event.transcript, hook.event.client)
     text, source = summary.checkpoint(talk)
     if text or hook.store_exists():
         hook_state.before_compact(opened(hook), text, source)
@@ -259,10 +259,10 @@ def stop(hook: Hook) -> Outcome:
 def draft(hook: Hook) -> Outcome:
     """Draft a handoff for a session that did some work and wrote none, and name a session without a task."""
     ctx = opened(hook)
-    talk = summary.summarise(hook.event.transcript)
-    text, source = summary.draft(ctx, talk, _open_work(ctx))
-    if text:
-        hook_state.draft_handoff(ctx, text, source)
+    talk = summary.summarise(hook.event.transcript, hook.event.client, is_typed=hook.prompts.read())
+    drafted = summary.draft(ctx, talk, _open_work(ctx))
+    if drafted.text:
+        hook_state.draft_handoff(ctx, drafted.text, drafted.source, drafted.typed)
     if hook.store_exists():
         sessions.name_session(ctx, talk.name)
     return Outcome(next_action=end_action(hook))
@@ -270,6 +270,7 @@ def draft(hook: Hook) -> Outcome:
 
 def archive(hook: Hook) -> Outcome:
     """At the end of a session: archive it."""
+    hook.prompts.forget()
     ctx = opened(hook)
     with suppress(NotFound):  # a session without a write has no entry
         sessions.archive_session(ctx, ctx.session)

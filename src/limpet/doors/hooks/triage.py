@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from limpet import limits
-from limpet.clients.base import HookAnswer, HookEvent
+from limpet.clients.base import HookAnswer, HookEvent, a_text
 from limpet.errors import LimpetError
 from limpet.home.folders import Home, write_private
 from limpet.home.place import read_small
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from limpet.settings import Settings
 
 MARKS = "shown"  # the folder of marks, in the data folder
+PROMPTS, PROMPTS_BYTES = "prompts", 48 << 10  # the folder of hashes of prompts, and of each session's file there
 SHOWN, PROMPTED = "shown", "prompted"  # what a mark says: handoffs were shown; and the session was asked something
 OUTPUT_MARK = "📁 Output cached: "  # begins a result that is already a reference
 # Tools whose results are in a file anyway and are needed word for word for an edit; and tools that run other agents or
@@ -73,6 +74,43 @@ class ShownMark:
                 os.unlink(self._path)
 
 
+class TypedPrompts:
+    """Which prompts the agent said that a person typed in this session, by their hashes in a small file. A transcript
+    also has texts in the user's role that programs put there, so it alone does not tell whose words they are."""
+
+    def __init__(self, event: HookEvent, settings: Settings) -> None:
+        name = sha256(f"{settings.store}\0{settings.project}\0{event.session}".encode(errors="replace"))
+        self._home = Home(data_folder())
+        self._path = os.path.join(self._home.path, PROMPTS, name.hexdigest()[:32])
+
+    def add(self, prompt: str) -> None:
+        """Where there is no data folder, nothing is kept, and a prompt makes none."""
+        with suppress(OSError, LimpetError):
+            if not prompt.strip() or not os.path.isdir(self._home.path):
+                return
+            self._home.make(PROMPTS)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            handle = os.open(self._path, flags, 0o600)
+            try:
+                if os.fstat(handle).st_size < PROMPTS_BYTES:
+                    os.write(handle, _mark_of(prompt))
+            finally:
+                os.close(handle)
+
+    def read(self) -> Callable[[str], bool]:
+        """What tells whether a text is one of them."""
+        marks = (read_small(self._path) or "").encode()
+        return lambda text: not text.lstrip().startswith("<") and _mark_of(text) in marks
+
+    def forget(self) -> None:
+        with suppress(OSError):
+            os.unlink(self._path)
+
+
+def _mark_of(prompt: str) -> bytes:
+    return f"{sha256(' '.join(prompt.split()).encode(errors='replace')).hexdigest()[:32]}\n".encode()
+
+
 class Hook:
     """One run of a hook."""
 
@@ -81,6 +119,7 @@ class Hook:
         self.settings = settings
         self.context: Context | None = None  # set when the store is first opened
         self.handoff_mark = ShownMark(event, settings)
+        self.prompts = TypedPrompts(event, settings)
 
     def store_exists(self) -> bool:
         """A hook that only reads does not create a store."""
@@ -107,6 +146,8 @@ def worked(hook: Hook) -> bool:
 
 def chosen_action(hook: Hook) -> str:
     """The first action for an event."""
+    if hook.event.name == "prompt" and not hook.event.subagent:
+        hook.prompts.add(a_text(hook.event.payload.get("prompt")))
     return "work" if hook.store_exists() and worked(hook) else after_work(hook)
 
 

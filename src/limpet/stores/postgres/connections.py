@@ -212,23 +212,14 @@ class PostgresDatabase:
 
     def rows_of_each(self, tenant: str, *statements: Statement) -> Rows:
         """The rows of several reads of one moment, in one round trip."""
-
-        def work(con: Con) -> Rows:
-            with together(con) as pipeline:
-                send(pipeline, VIEW, set_tenant(tenant))
-                cursors = sent(con, pipeline, statements)
-                send(pipeline, "COMMIT")
-            return rows_of(cursors)
-
-        return self._read(work)
+        return self._read(lambda con: _viewed(con, tenant, statements, "COMMIT"))
 
     def snapshot(self, tenant: str, work: View[T], *first: Statement) -> T:
         """Several reads that see the same moment of one tenant. `work` gets the rows of each of the first ones, which
         travel with the statement that begins the transaction."""
 
         def in_transaction(con: Con) -> T:
-            answers = begin(con, self.place, VIEW, tenant, first)
-            result = work(con, answers)
+            result = work(con, _viewed(con, tenant, first))
             end(con)
             return result
 
@@ -384,6 +375,15 @@ class PostgresDatabase:
         if lost or state.startswith(("08", "57P", "53")) or state == "25P03":
             return errors.store_gone(self.place, why)
         return errors.store_broken(self.place, why)
+
+
+def _viewed(con: Con, tenant: str, statements: Sequence[Statement], *then: str) -> Rows:
+    """Begin a transaction that sees one moment of one tenant, and run statements: the rows of each."""
+    with together(con) as pipeline:
+        send(pipeline, VIEW, set_tenant(tenant))
+        cursors = sent(con, pipeline, statements)
+        send(pipeline, *then)
+    return rows_of(cursors)
 
 
 class _Retries:

@@ -61,13 +61,17 @@ def listed(db: PostgresDatabase, scope: Scope, query: Listing) -> Page:
         answers = db.rows_of_each(scope.tenant, *first, *_counts(scope, query, tallied))
         pages, (counted, *expired) = answers[: len(first)], answers[len(first) :]
         total = rows.still_listed(counted[0][0], query, (tags for of_one in expired for (tags,) in of_one))
+        most = total
     else:
         pages, total = db.snapshot(scope.tenant, lambda con, read: (read, _count(con, scope, query, read)), *first)
+        most = rows.counted_at_most(query)
     latest = [row for page in pages for row in page]
     if len(query.kinds) > 1:
         latest.sort(key=lambda row: (row[UPDATED_AT], row[KEY]), reverse=True)
-    total = total if len(latest) >= query.limit else len(latest)
-    return Page(tuple(rows.to_entry(db.place, scope, row) for row in latest[: query.limit]), total)
+    if len(latest) < query.limit:
+        total = most = len(latest)
+    page = tuple(rows.to_entry(db.place, scope, row) for row in latest[: query.limit])
+    return Page(page, min(total, most), total > most)
 
 
 def _latest(scope: Scope, query: Listing) -> Statement:
@@ -88,7 +92,8 @@ def _count(con: Con, scope: Scope, query: Listing, pages: Rows) -> int:
     if sum(map(len, pages)) < query.limit:
         return 0  # what was read is all
     where, values = _listing(scope, query)
-    counted = ask(con, (f"SELECT count(*) FROM entries e WHERE {where}", values), last=True)  # noqa: S608
+    some = f"SELECT 1 FROM entries e WHERE {where} LIMIT {rows.counted_at_most(query) + 1}"  # noqa: S608
+    counted = ask(con, (f"SELECT count(*) FROM ({some}) some", values), last=True)  # noqa: S608
     return int(counted[0][0][0])
 
 

@@ -183,6 +183,14 @@ def collect(
     )
 
 
+def nothing(query: CandidateQuery) -> Candidates:
+    """The candidates where there are no texts."""
+    none: Positions = {}
+    counts = (0,) * len(query.words)
+    positions, literals = (none,) * len(query.words), (none,) * len(query.literals)
+    return Candidates(positions, counts, frozenset(), literals, (), {}, 0, query.nominated)
+
+
 def _within(positions: Positions, documents: Mapping[int, object]) -> Positions:
     if positions.keys() <= documents.keys():
         return positions

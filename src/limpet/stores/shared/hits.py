@@ -8,12 +8,12 @@ on the page are looked at, and what is not as good as its place goes further bac
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
 from limpet import limits
+from limpet.light import re
 from limpet.model import Entry
 from limpet.record import NamedTuple
 from limpet.store import Page
@@ -39,9 +39,9 @@ class Sought(NamedTuple):
     def one_word(self) -> bool:
         return self.runs == (self.text,)
 
-    def fit(self, entry: Entry) -> int:
-        """How good an entry that was found is."""
-        text = fold(searched_text(entry))
+    def fit(self, searched: str) -> int:
+        """How good a text is that was found."""
+        text = fold(searched)
         inside = self.text in text
         if self.runs and all(_is_word_of(run, text) for run in self.runs):
             return AS_ASKED if inside else EVERY_WORD
@@ -85,7 +85,7 @@ def page(hits: Sequence[Hit], more: bool, sought: Sought, limit: int, entries: M
         entry = entries[-number]
         if entry is None:
             continue
-        truly = fit if number in placed else sought.fit(entry)
+        truly = fit if number in placed else sought.fit(searched_text(entry))
         if truly > fit:
             placed.add(number)
             heappush(queue, (truly, size, number))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from limpet import errors
+from limpet import errors, limits
 from limpet.light import Any, json
 from limpet.model import (
     EMPTY,
@@ -313,6 +313,11 @@ def tallied(query: Listing) -> Tallied | None:
     if query.include_done and not query.tags and (query.include_replaced or never_replaced):
         return Tallied(kinds, (), session, "")
     return None
+
+
+def counted_at_most(query: Listing) -> int:
+    """How many entries of a listing are counted one by one: two pages at least, so that there is a next one."""
+    return max(limits.LIST_COUNTED, 2 * query.limit)
 
 
 def still_listed(count: int, query: Listing, expired: Iterable[str]) -> int:

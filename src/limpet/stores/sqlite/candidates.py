@@ -1,17 +1,18 @@
-"""Candidates for recall in the embedded store: word positions from the index, and the metadata of texts."""
+"""What searches find in the embedded store: texts that contain one, and candidates for recall with their words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from limpet import limits
 from limpet.light import Any, cast, json
 from limpet.model import MEMORY, Scope
 from limpet.record import NamedTuple
-from limpet.store import CandidateQuery, Candidates, Document, Positions
-from limpet.stores.shared import candidates
+from limpet.store import CandidateQuery, Candidates, Document, Listing, Positions, to_json
+from limpet.stores.shared import candidates, hits
 from limpet.stores.shared.sql import Row
 from limpet.stores.sqlite.connection import Connection
-from limpet.stores.sqlite.index import WordIndex, any_of, may_contain
+from limpet.stores.sqlite.index import WordIndex, any_of, every_word, may_contain, source_of
 from limpet.text import words as analyse
 
 # The position of a string in the text of an entry. Folding in SQL is exact for ASCII; other text is folded in Python.
@@ -74,7 +75,9 @@ class Searched(NamedTuple):
 def entry_candidates(
     con: Connection, index: WordIndex, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery
 ) -> Candidates:
-    searched = Searched(IN_SCOPE, (*scope, json.dumps(kinds)), _total(con, scope, kinds))
+    searched = Searched(IN_SCOPE, (*scope, json.dumps(kinds)), total(con, scope, kinds))
+    if not searched.total:  # what other kinds and projects hold costs nothing then
+        return candidates.nothing(query)
     families = [index.same_stem(con, word) for word in query.words]
     words = word_positions(con, "terms", families, query, searched)
     exact = {word: words.positions[at] for at, word in enumerate(query.words) if at not in words.common}
@@ -91,6 +94,82 @@ def entry_candidates(
     return candidates.collect(query, words, literals, load, searched.total, size_of)
 
 
+# --- texts that contain one ------------------------------------------------------------------------------------------
+
+FEW = 2_000  # texts that are read one by one: two milliseconds
+INSIDE_READ = 500  # newest texts that may contain what is sought, read where others have its words: half a millisecond
+MATCHING = "SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT ?"
+
+
+def among_few(con: Connection, scope: Scope, query: Listing, sought: hits.Sought) -> list[hits.Hit] | None:
+    """All texts that contain a text, the newest first, where the kinds have few: these are read, and not the index,
+    which holds the words of all kinds. None where they have many."""
+    if total(con, scope, query.kinds) > FEW:
+        return None
+    source, values = source_of(scope, query)
+    sql = f"SELECT {TEXT}, {SIZE}, -e.rowid FROM {source} AND {position(query.kinds)} > 0"  # noqa: S608
+    holding = con.rows(sql, (*values, sought.text))
+    return sorted(((sought.fit(text), size, number) for text, size, number in holding), key=lambda hit: hit[2])
+
+
+def as_words(con: Connection, scope: Scope, query: Listing, sought: hits.Sought, *, within: bool) -> list[hits.Hit]:
+    """The newest texts with every word of a text as a word; `within` those alone that contain it as it is."""
+    match = every_word(sought.runs)
+    if match is None:
+        return []
+    source, values = source_of(scope, query, match)
+    inside = "1" if sought.one_word and not within else f"{position(query.kinds)} > 0"
+    before: Row = () if inside == "1" else (sought.text,)
+    sql = f"SELECT iif({inside}, {hits.AS_ASKED}, {hits.EVERY_WORD}) AS fit, {SIZE}, -t.rowid FROM {source}"  # noqa: S608
+    sql += f"{f' AND fit = {hits.AS_ASKED}' if within else ''} ORDER BY t.rowid DESC LIMIT {limits.NOTES_COUNTED + 1}"
+    return cast("list[hits.Hit]", _of_layers(con, sql, (*before, *values)))
+
+
+def inside_words(
+    con: Connection, scope: Scope, query: Listing, sought: hits.Sought, *, beside: bool
+) -> tuple[list[hits.Hit], bool]:
+    """The newest texts that contain a text anywhere, and whether all that may were read: beside better hits so many
+    are."""
+    match = may_contain(con, sought.text)
+    source, values = source_of(scope, query, match)
+    number, order = ("e.rowid" if source.startswith("entries") else "t.rowid"), ""
+    if number == "e.rowid" and _are_most(con, scope, query.kinds):
+        source = source.replace("entries e", "entries e NOT INDEXED", 1)  # else all are sorted before the first is read
+    read: list[Row] = []
+    if beside and match is not None:
+        read = [row for layer in con.layers for row in layer.rows(MATCHING, (values[-1], INSIDE_READ))]
+        source, conditions = source_of(scope, query._replace(tags=(), tags_any=()))
+        source = f"json_each(?) t CROSS JOIN {source.replace(' WHERE ', ' ON e.rowid = t.value WHERE ', 1)}"
+        values, number = (to_json([doc for (doc,) in read]), *conditions), "t.value"
+    else:
+        order = f"ORDER BY {number} DESC "  # the index gives its own in order
+    sql = f"SELECT {hits.INSIDE}, {SIZE}, -{number} FROM {source} AND {position(query.kinds)} > 0 "  # noqa: S608
+    return _hits(con, source, f"{sql}{order}LIMIT ?", (*values, sought.text)), len(read) < INSIDE_READ
+
+
+def _are_most(con: Connection, scope: Scope, kinds: Sequence[str]) -> bool:
+    """Whether the entries of these kinds are most of the newest in the file."""
+    return bool(2 * total(con, scope, kinds) > (con.rows("SELECT max(rowid) FROM entries")[0][0] or 0))
+
+
+def by_stem(con: Connection, scope: Scope, query: Listing, match: str | None) -> list[hits.Hit]:
+    """The newest texts that match a word query."""
+    if match is None:
+        return []
+    source, values = source_of(scope, query, match)
+    sql = f"SELECT {hits.BY_STEM}, {SIZE}, -t.rowid FROM {source} ORDER BY t.rowid DESC LIMIT ?"  # noqa: S608
+    return _hits(con, source, sql, values)
+
+
+def _hits(con: Connection, source: str, sql: str, values: Row) -> list[hits.Hit]:
+    """More than are counted: those of a better search may be among them."""
+    values = (*values, 2 * limits.NOTES_COUNTED + 1)
+    return cast("list[hits.Hit]", _of_layers(con, sql, values) if source.startswith("terms") else con.rows(sql, values))
+
+
+# --- pieces of outputs, and positions of words -----------------------------------------------------------------------
+
+
 def piece_candidates(con: Connection, scope: Scope, query: CandidateQuery) -> Candidates:
     """Candidates among the pieces of outputs."""
     stems = analyse.terms([*query.words])
@@ -104,7 +183,7 @@ def piece_candidates(con: Connection, scope: Scope, query: CandidateQuery) -> Ca
     return candidates.collect(query, words, [], load, searched.total)
 
 
-def _total(con: Connection, scope: Scope, kinds: tuple[str, ...]) -> int:
+def total(con: Connection, scope: Scope, kinds: Sequence[str]) -> int:
     counts: list[Row] = [row for kind in kinds for row in con.execute(TOTAL, (*scope, kind)).fetchall()]
     return sum(row[0] for row in counts)
 

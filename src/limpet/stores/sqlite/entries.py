@@ -29,7 +29,7 @@ from limpet.store import (
     entry_record,
     to_json,
 )
-from limpet.stores.shared import hits, retries, rows
+from limpet.stores.shared import retries, rows
 from limpet.stores.shared.rows import E_FIELDS, FIELDS, folded_tags, indexed_text
 from limpet.stores.shared.sql import Row
 from limpet.stores.sqlite.connection import Connection
@@ -38,28 +38,25 @@ from limpet.stores.sqlite.index import (
     NewWords,
     WordIndex,
     any_of,
-    as_words,
-    may_contain,
     similar,
     sketch,
     sketch_all,
-    tag_token,
+    source_of,
     tidy,
     waits,
 )
 from limpet.text import words as analyse
 
 if TYPE_CHECKING:
-    from limpet.stores.shared import outputs
+    from limpet.stores.shared import hits, outputs
     from limpet.stores.sqlite import candidates as search
 else:
-    outputs = LateModule("stores.shared.outputs")
+    hits, outputs = LateModule("stores.shared.hits"), LateModule("stores.shared.outputs")
     search = LateModule("stores.sqlite.candidates")  # imported at the first search: hooks and most commands need none
 
 T = TypeVar("T")
 KEY, UPDATED_AT = (FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 TAGS_WALKED = 1_000  # newest entries among which a page of a tag is looked for first: a millisecond
-INSIDE_READ = 500  # newest texts that may contain what is sought, read where others have its words: half a millisecond
 INDEXED_TOGETHER = 128  # texts, at most, that wait for the word index: some 8 ms of work
 LOADED_TOGETHER = 1_000  # the same for an import, which waits for all of them
 KNOWN_LABELS = 2_000  # spellings of tags that a process caches
@@ -76,7 +73,6 @@ BY_NUMBER = (
     f"SELECT e.rowid, {E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
     "WHERE e.tenant = ? AND e.project = ?"
 )
-MATCHING = "SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT ?"
 NOW = "SELECT 1 FROM pieces LIMIT 1"  # a read, so that the connection knows whether others have written
 ALIKE = (
     f"SELECT {E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
@@ -160,10 +156,8 @@ class SqliteEntries:
             latest = [row for kind in query.kinds for row in _latest(con, scope, query._replace(kinds=(kind,)))]
             if len(query.kinds) > 1:
                 latest.sort(key=lambda row: (row[UPDATED_AT], row[KEY]), reverse=True)
-            total = len(latest)
-            if total >= query.limit:
-                total = _count(con, scope, query)
-            return Page(tuple(self._entry(scope, row) for row in latest[: query.limit]), total)
+            total, more = _count(con, scope, query) if len(latest) >= query.limit else (len(latest), False)
+            return Page(tuple(self._entry(scope, row) for row in latest[: query.limit]), total, more)
 
         return self._searching(work) if query.tags or query.tags_any else self._db.read(work)
 
@@ -180,12 +174,16 @@ class SqliteEntries:
 
         def searches(con: Connection) -> Iterator[Sequence[hits.Hit]]:
             """One after the other: a later one runs when the page has room."""
-            yield (best := _as_words(con, scope, query, sought, within=words is None))
-            inside, all_read = _inside_words(con, scope, query, sought, beside=bool(best))
+            if words is None and not query.tags and (few := search.among_few(con, scope, query, sought)) is not None:
+                yield [hit for hit in few if hit[0] == hits.AS_ASKED]
+                yield few
+                return
+            yield (best := search.as_words(con, scope, query, sought, within=words is None))
+            inside, all_read = search.inside_words(con, scope, query, sought, beside=bool(best))
             unread.append(not all_read)
             yield inside
             if words is not None:
-                yield _by_stem(con, scope, query, self._match(con, words))
+                yield search.by_stem(con, scope, query, self._match(con, words))
 
         def work(con: Connection) -> Page:
             first, more = hits.together(searches(con), query.limit)
@@ -198,7 +196,7 @@ class SqliteEntries:
             newest = list(islice(self._waiting(con, scope, query, words), query.limit))
             match = self._match(con, words) if len(newest) < query.limit else None
             if match is not None:
-                source, values = _source(scope, query, match)
+                source, values = source_of(scope, query, match)
                 # Newest first is the order of the index itself, read from its end: no scores are needed with `every`.
                 order = "t.rowid DESC" if words.every else "t.rank"
                 sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?"  # noqa: S608
@@ -214,7 +212,7 @@ class SqliteEntries:
         if query.tags or query.tags_any or not groups:
             return
         least = len(groups) if words.every else 1
-        source, values = _source(scope, query)
+        source, values = source_of(scope, query)
         sql = f"SELECT {E_FIELDS} FROM {source} AND e.rowid = ?"  # noqa: S608
         counted = [(sum(map(terms.isdisjoint, groups)), doc) for doc, terms in self._index.waiting_terms(con)]
         for lacking, doc in sorted(counted, key=lambda item: item[0]):  # ties stay newest first
@@ -634,7 +632,7 @@ def _frees(before: Entry | None, draft: Draft | Delete | None) -> bool:
 def _latest(con: Connection, scope: Scope, query: Listing) -> list[Row]:
     if (query.tags or query.tags_any) and (walked := _walked(con, scope, query)) is not None:
         return walked
-    source, values = _source(scope, query)
+    source, values = source_of(scope, query)
     sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?"  # noqa: S608
     return list(_of_layers(con, source, sql, (*values, query.limit)))
 
@@ -642,7 +640,7 @@ def _latest(con: Connection, scope: Scope, query: Listing) -> list[Row]:
 def _walked(con: Connection, scope: Scope, query: Listing) -> list[Row] | None:
     """A page of a usual tag, from the newest entries; None where too few of these have it. The word index would be read
     for all that ever had it, and they would be sorted."""
-    source, values = _source(scope, query._replace(tags=(), tags_any=()))
+    source, values = source_of(scope, query._replace(tags=(), tags_any=()))
     sql = f"SELECT e.rowid, e.tags FROM {source} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?"  # noqa: S608
     every, some = set(query.tags), set(query.tags_any)
     found: list[int] = []
@@ -661,99 +659,30 @@ def _walked(con: Connection, scope: Scope, query: Listing) -> list[Row] | None:
     return [row for doc in found for row in con.rows(f"SELECT {FIELDS} FROM entries WHERE rowid = ?", (doc,))]  # noqa: S608
 
 
-def _count(con: Connection, scope: Scope, query: Listing) -> int:
-    """How many entries a listing has: from tallies where there are any."""
+def _count(con: Connection, scope: Scope, query: Listing) -> tuple[int, bool]:
+    """How many entries a listing has, from tallies where there are any, and whether there may be more."""
     tallied = rows.tallied(query)
     if tallied is None:
-        source, values = _source(scope, query)
-        counts = _of_layers(con, source, f"SELECT count(*) FROM {source}", values)  # noqa: S608
-        return sum(number for (number,) in counts)
+        source, values = source_of(scope, query)
+        most = rows.counted_at_most(query)
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT {most + 1})"  # noqa: S608
+        total: int = con.rows(sql, values)[0][0]
+        return min(total, most), total > most
     count = 0
     for sign, kinds in ((1, tallied.kinds), (-1, tallied.less)):
         for kind in kinds:
             count += sign * sum(row[0] for row in con.rows(ONE_TALLY, (*scope, kind, tallied.session, tallied.tag)))
     if not query.now or query.include_replaced:
-        return count
+        return count, False
     among = (tallied.session, tallied.session)
     expired = [tags for kind in query.kinds for (tags,) in con.rows(EXPIRED_OPEN, (*scope, kind, query.now, *among))]
-    return rows.still_listed(count, query, expired)
-
-
-def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str, tuple[Any, ...]]:
-    """The FROM and WHERE of a listing, and their values. Tags are tokens of the index."""
-    matches = [f"({match})"] if match else []
-    matches += [any_of([tag_token(tag)]) for tag in query.tags]
-    matches += [any_of([tag_token(tag) for tag in query.tags_any])] if query.tags_any else []
-    conditions = [f"e.tenant = ? AND e.project = ? AND e.kind IN ({', '.join('?' * len(query.kinds))})"]
-    values: list[Any] = [*scope, *query.kinds]
-    if query.session is not None:
-        conditions.append("e.session = ?")
-        values.append(query.session)
-    conditions += [condition for condition in (_by_done(query),) if condition]
-    if query.pinned:
-        conditions.append("e.pinned = 1")
-    if query.now and not query.include_replaced:
-        conditions.append("(+e.expires_at IS NULL OR +e.expires_at > ?)")
-        values.append(query.now)
-    table = "entries e"
-    if matches:
-        table = "terms t CROSS JOIN entries e ON e.rowid = t.rowid"
-        conditions.append("terms MATCH ?")
-        values.append(" AND ".join(matches))
-    return f"{table} WHERE {' AND '.join(conditions)}", tuple(values)
+    return rows.still_listed(count, query, expired), False
 
 
 def _of_layers(con: Connection, source: str, sql: str, values: Row) -> Iterator[Row]:
     """What a query with such a source finds: with the index, in each of its layers, the newest texts first."""
     among = con.layers if source.startswith("terms") else (con,)
     return chain.from_iterable(cast(Iterator[Row], layer.execute(sql, values)) for layer in among)
-
-
-def _as_words(con: Connection, scope: Scope, query: Listing, sought: hits.Sought, *, within: bool) -> list[hits.Hit]:
-    """The newest texts with every word of a text as a word; `within` those alone that contain it as it is."""
-    match = as_words(sought.runs)
-    if match is None:
-        return []
-    source, values = _source(scope, query, match)
-    inside = "1" if sought.one_word and not within else f"{search.position(query.kinds)} > 0"
-    before: Row = () if inside == "1" else (sought.text,)
-    sql = f"SELECT iif({inside}, {hits.AS_ASKED}, {hits.EVERY_WORD}) AS fit, {search.SIZE}, -t.rowid FROM {source}"  # noqa: S608
-    sql += f"{f' AND fit = {hits.AS_ASKED}' if within else ''} ORDER BY t.rowid DESC LIMIT {limits.NOTES_COUNTED + 1}"
-    return cast("list[hits.Hit]", [*_of_layers(con, source, sql, (*before, *values))])
-
-
-def _inside_words(
-    con: Connection, scope: Scope, query: Listing, sought: hits.Sought, *, beside: bool
-) -> tuple[list[hits.Hit], bool]:
-    """The newest texts that contain a text anywhere, and whether all that may were read: beside better hits so many
-    are."""
-    match = may_contain(con, sought.text)
-    source, values = _source(scope, query, match)
-    number, order = ("e.rowid" if match is None and not query.tags and not query.tags_any else "t.rowid"), ""
-    read: list[Row] = []
-    if beside and match is not None:
-        read = [row for layer in con.layers for row in layer.rows(MATCHING, (values[-1], INSIDE_READ))]
-        source, conditions = _source(scope, query._replace(tags=(), tags_any=()))
-        source = f"json_each(?) t CROSS JOIN {source.replace(' WHERE ', ' ON e.rowid = t.value WHERE ', 1)}"
-        values, number = (to_json([doc for (doc,) in read]), *conditions), "t.value"
-    else:
-        order = f"ORDER BY {number} DESC "  # the index gives its own in order
-    sql = f"SELECT {hits.INSIDE}, {search.SIZE}, -{number} FROM {source} AND {search.position(query.kinds)} > 0 "  # noqa: S608
-    return _hits(con, source, f"{sql}{order}LIMIT ?", (*values, sought.text)), len(read) < INSIDE_READ
-
-
-def _by_stem(con: Connection, scope: Scope, query: Listing, match: str | None) -> list[hits.Hit]:
-    """The newest texts that match a word query."""
-    if match is None:
-        return []
-    source, values = _source(scope, query, match)
-    sql = f"SELECT {hits.BY_STEM}, {search.SIZE}, -t.rowid FROM {source} ORDER BY t.rowid DESC LIMIT ?"  # noqa: S608
-    return _hits(con, source, sql, values)
-
-
-def _hits(con: Connection, source: str, sql: str, values: Row) -> list[hits.Hit]:
-    """Twice as many as are counted: those of a better search may be among them."""
-    return cast("list[hits.Hit]", [*_of_layers(con, source, sql, (*values, 2 * limits.NOTES_COUNTED + 1))])
 
 
 class _Read(dict[int, Entry | None]):
@@ -765,13 +694,6 @@ class _Read(dict[int, Entry | None]):
     def __missing__(self, doc: int) -> Entry | None:
         matches = self._con.rows(f"SELECT {FIELDS} FROM entries WHERE rowid = ?", (doc,))  # noqa: S608
         return self.setdefault(doc, self._of(matches[0]) if matches else None)
-
-
-def _by_done(query: Listing) -> str:
-    """What was replaced is done too."""
-    if query.include_replaced:
-        return "" if query.include_done else "(e.done = 0 OR e.replaced = 1)"
-    return "e.replaced = 0" if query.include_done else "e.done = 0"
 
 
 def _is_taken(con: Connection, scope: Scope, kind: str, key: str) -> bool:

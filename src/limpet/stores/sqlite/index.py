@@ -21,8 +21,9 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-from limpet.light import cast, json
+from limpet.light import Any, cast, json
 from limpet.model import EMPTY, MEMORY, NOTE, Entry, Scope
+from limpet.store import Listing
 from limpet.stores.shared import rows
 from limpet.stores.shared.rows import folded_tags, indexed_text
 from limpet.stores.sqlite.connection import Connection
@@ -277,6 +278,37 @@ def any_of(words: Iterable[str]) -> str:
     return "(" + (" OR ".join(f'"{word}"' for word in sorted(words)) or '""') + ")"
 
 
+def source_of(scope: Scope, query: Listing, match: str | None = None) -> tuple[str, tuple[Any, ...]]:
+    """The FROM and WHERE of a listing, and their values. Tags are tokens of the index."""
+    matches = [f"({match})"] if match else []
+    matches += [any_of([tag_token(tag)]) for tag in query.tags]
+    matches += [any_of([tag_token(tag) for tag in query.tags_any])] if query.tags_any else []
+    conditions = [f"e.tenant = ? AND e.project = ? AND e.kind IN ({', '.join('?' * len(query.kinds))})"]
+    values: list[Any] = [*scope, *query.kinds]
+    if query.session is not None:
+        conditions.append("e.session = ?")
+        values.append(query.session)
+    conditions += [condition for condition in (_by_done(query),) if condition]
+    if query.pinned:
+        conditions.append("e.pinned = 1")
+    if query.now and not query.include_replaced:
+        conditions.append("(+e.expires_at IS NULL OR +e.expires_at > ?)")
+        values.append(query.now)
+    table = "entries e"
+    if matches:
+        table = "terms t CROSS JOIN entries e ON e.rowid = t.rowid"
+        conditions.append("terms MATCH ?")
+        values.append(" AND ".join(matches))
+    return f"{table} WHERE {' AND '.join(conditions)}", tuple(values)
+
+
+def _by_done(query: Listing) -> str:
+    """What was replaced is done too."""
+    if query.include_replaced:
+        return "" if query.include_done else "(e.done = 0 OR e.replaced = 1)"
+    return "e.replaced = 0" if query.include_done else "e.done = 0"
+
+
 def indexed_forms(con: Connection, word: str) -> set[str]:
     """All indexed words with the stem of a word. Empty: no entry holds the word in any form.
 
@@ -310,7 +342,7 @@ def _forms(stem: str) -> set[str]:
     return {base + ending for base in bases for ending in ENDINGS}
 
 
-def as_words(runs: Iterable[str]) -> str | None:
+def every_word(runs: Iterable[str]) -> str | None:
     """A query for every one of these runs of letters and digits as it is indexed; None where there are none."""
     tokens = [analyse.cut(analyse.whole_words(run)) for run in runs]
     return " AND ".join(f'"{" ".join(words)}"' for words in tokens if words) or None
