@@ -99,7 +99,9 @@ def run(sizes: Sizes) -> None:
         if old:
             sets.append(ToolSet("0.1.0", profile, listed("holdfast", Path(old) / "src", profile)))
         _report(
-            profile, [(one, list(choices(one.tools, asked, Path(model), python))) for one in sets], details=bool(half)
+            profile,
+            [(one, list(choices(one.tools, asked, Path(model), python))) for one in sets],
+            details=half == "odd",
         )
     if not old:
         print("\nNot measured: the tools of 0.1.0, because BENCH_OLD names no checkout of it.")

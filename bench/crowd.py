@@ -172,7 +172,9 @@ def tell(found: Crowd, show: Callable[[str], object] = print) -> None:
     table("A crowd", ("operation", "calls", "p50", "p99", "longest"), rows)
     show(f"calls: {found.calls:,}, {rate:.0f} a second; errors: {len(found.errors)}")
     show(f"acknowledged texts: {found.acknowledged:,}, of which {len(found.lost)} are lost")
-    show(f"memory of the server: {found.memory[-1]:.0f} MB, {found.growth:+.1%} since a quarter of the time")
+    tenths = [found.memory[len(found.memory) * at // 10 - 1] for at in range(1, 11)]
+    show(f"memory of the server in tenths of the time: {', '.join(f'{one:.0f}' for one in tenths)} MB")
+    show(f"memory since a quarter of the time: {found.growth:+.1%}")
     show(sizing(found))
 
 

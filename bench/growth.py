@@ -1,7 +1,8 @@
 """How the work grows with what is kept: add, search and window at 10,000, 100,000 and 1,000,000 entries.
 
-All entries are notes of one project, a hundred to a session: the worst case, because what is searched is a project.
-Each store of each size is filled and measured by processes of their own (growth_child.py). What "sub-linear" means is
+All entries are notes of one project, a hundred to a session, or, in another store, all of one session and of this week.
+What is searched is a project; a kept output comes with a hundred of them.
+Each store of each size is filled and measured by processes of their own (growth_child.py). How it grows is
 printed: the exponent b of time = a·entries^b, fitted to the medians. 0 does not grow, 1 grows as fast as what is kept.
 """
 
@@ -19,7 +20,7 @@ import psycopg
 
 from bench import growth_page, stores
 from bench.figures import compare, plot
-from bench.growth_tables import POSTGRES, SQLITE, Point, ends, tables
+from bench.growth_tables import ONE_SESSION, POSTGRES, SQLITE, Point, ends, tables
 from bench.load_postgres import Cluster, cluster
 from bench.measure import OUT, ROOT, Sizes, clean_environment, percentile, table
 
@@ -42,23 +43,24 @@ def run(sizes: Sizes) -> None:
 def measured(counts: Sequence[int], seconds: float) -> list[Point]:
     """A point for each store and size."""
     found: list[Point] = []
-    for store in (SQLITE, POSTGRES):
+    for store in (SQLITE, ONE_SESSION, POSTGRES):
         with ExitStack() as stack:
             server = stack.enter_context(cluster()) if store == POSTGRES else None
             for count in counts:
                 began = time.perf_counter()
-                found.append(_sqlite(count, seconds) if server is None else _postgres(server, count, seconds))
+                made = _sqlite(store, count, seconds) if server is None else _postgres(server, count, seconds)
+                found.append(made)
                 filled, took = found[-1].load_seconds, time.perf_counter() - began
                 print(f"{store}, {count:,} entries: filled in {filled:.0f} s, all in {took:.0f} s", flush=True)
     return found
 
 
-def _sqlite(count: int, seconds: float) -> Point:
+def _sqlite(store: str, count: int, seconds: float) -> Point:
     place = stores.folder("grown")
-    path = place / "grown.db"
-    loaded = _child("load", str(path), count)
+    path, shape = place / "grown.db", "one" if store == ONE_SESSION else "many"
+    loaded = _child("load", str(path), count, shape=shape)
     size = sum(file.stat().st_size for file in place.iterdir())
-    point = _point(SQLITE, count, loaded, size, _child("measure", str(path), count, seconds))
+    point = _point(store, count, loaded, size, _child("measure", str(path), count, seconds, shape))
     stores.folder("grown")  # a million entries take gigabytes
     return point
 
@@ -76,8 +78,8 @@ def _postgres(server: Cluster, count: int, seconds: float) -> Point:
     return point
 
 
-def _child(what: str, store: str, count: int, seconds: float = 0.0) -> dict[str, Any]:
-    command = [sys.executable, "-m", "bench.growth_child", what, store, str(count), str(seconds)]
+def _child(what: str, store: str, count: int, seconds: float = 0.0, shape: str = "many") -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.growth_child", what, store, str(count), str(seconds), shape]
     done = subprocess.run(command, env=clean_environment(), stdout=subprocess.PIPE, text=True, check=True, cwd=OUT)
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -1,6 +1,7 @@
 """One step of the growth curves, in a process of its own so that its memory can be told: fill a store, or measure it.
 
-`python -m bench.growth_child load|measure <store> <entries> <seconds>`; what was found is printed as JSON.
+`python -m bench.growth_child load|measure <store> <entries> <seconds> <shape>`; what was found is printed as JSON. The
+shape of a store is `many` sessions of a hundred notes, written years ago, or `one` of this week that holds them all.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ import limpet
 from bench import corpus
 from bench.measure import cpu_of, resident
 from limpet.api import Limpet
-from limpet.model import NOTE, Entry
+from limpet.model import NOTE, Entry, OutputDraft, Stamp
 from limpet.window.messages import assistant, user
 
 PROJECT, SEED = "grown", 7
-BEGAN = 1_700_000_000_000  # milliseconds
+MANY, ONE = "many", "one"
+shape = sys.argv[5] if len(sys.argv) > 5 else MANY
+BEGAN = 1_700_000_000_000 if shape == MANY else int(time.time()) // 86_400 * 86_400_000 - 2 * 86_400_000  # milliseconds
+OUTPUTS_SHARE = 100  # entries for each kept output
 PER_SESSION = 100  # notes of one session
-TEXTS = 10_000  # that further ones are made of
+TEXTS, AGAIN = 300_000, 20_000  # real ones, as many as there are, and those of which further ones are made
 ROUNDS, OPS, FEWEST = 8, 50, 5  # of one kind in a round: so many, unless time is up; and at least so many
 PAD_CHARS = 2_000
 SMALL = 1_000  # entries of a project beside the one that grows
@@ -40,13 +44,13 @@ class Kept(NamedTuple):
 
 def notes(count: int) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The first so many texts with their tags, one at a time: a million of them in a list would be a gigabyte."""
-    known = corpus.notes(min(count, TEXTS))
-    words = [note.content.split() for note in known]
+    known = corpus.real(min(count, TEXTS))
+    words = [text.split() for text in known[:AGAIN]]
     heads, tails = [one[: len(one) // 2 + 1] for one in words], [one[len(one) // 2 :] for one in words]
     chance = random.Random(SEED)
     for number in range(count):
         if number < len(known):
-            text = known[number].content
+            text = known[number]
         else:
             text = " ".join((*chance.choice(heads), *chance.choice(tails)))
             if number % 4 == 3:
@@ -55,7 +59,7 @@ def notes(count: int) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def session_of(number: int) -> str:
-    return f"s{number // PER_SESSION}"
+    return f"s{number // PER_SESSION}" if shape == MANY else "s0"
 
 
 def entries(count: int) -> Iterator[Entry]:
@@ -81,6 +85,10 @@ def load(store: str, count: int) -> dict[str, Any]:
     began = time.perf_counter()
     with opened(store) as hold:
         hold.store.load(hold.scope, entries(count), events(count))
+        for first in range(0, count // OUTPUTS_SHARE, OUTPUTS_SHARE):
+            numbers = range(first, min(first + OUTPUTS_SHARE, count // OUTPUTS_SHARE))
+            drafts = [(OutputDraft("Bash"), f"output {number}\n".encode()) for number in numbers]
+            hold.store.outputs.keep_all(hold.scope, drafts, Stamp("agent/bench", "keep", "new", BEGAN))
     return {"seconds": time.perf_counter() - began}
 
 
@@ -98,12 +106,12 @@ def measure(store: str, count: int, seconds: float) -> dict[str, Any]:
     known = sample(count, 2 * ROUNDS * OPS)
     chance.shuffle(known)
     few, many = _questions(known, 2, chance), _questions(known, 8, chance)
-    numbered = [one.text.rpartition("ref ")[2].rstrip(")") for one in known if "(ref " in one.text]
+    longest = [max(corpus.words_of(one.text), key=len, default="none") for one in known]
     with opened(store) as hold:
         # Vectors are made by questions, a few thousand each, and are measured elsewhere.
         hold._bounds = hold._bounds._replace(recall=hold._bounds.recall._replace(meaning=False))
         empty = _resident()
-        ways = _ways(hold, known, few, many, numbered, chance) | _beside(hold, chance)
+        ways = _ways(hold, known, few, many, longest, chance) | _beside(hold, chance)
         times, spent = _in_turns(ways, seconds, _spending(store))
         return {"times": times, "cpu": spent, "empty_mb": empty, "rss_mb": _resident()}
 
@@ -123,7 +131,7 @@ def _questions(known: list[Kept], words: int, chance: random.Random) -> list[str
 
 
 def _ways(
-    hold: Limpet, known: list[Kept], few: list[str], many: list[str], numbered: list[str], chance: random.Random
+    hold: Limpet, known: list[Kept], few: list[str], many: list[str], longest: list[str], chance: random.Random
 ) -> dict[str, Callable[[int], object]]:
     fresh = [f"{one.text} [{chance.getrandbits(48):012x}]" for one in known]
     session = hold.session("talk")
@@ -138,16 +146,31 @@ def _ways(
 
     return {
         "add_note": lambda at: hold.call("add_note", {"content": fresh[at % len(fresh)], "tags": ["new"]}),
-        "search_notes, a number": lambda at: hold.call("search_notes", _asked(numbered, at)),
+        "search_notes, a long word": lambda at: hold.call("search_notes", _asked(longest, at)),
         "search_notes, two words": lambda at: hold.call("search_notes", _asked(few, at)),
         "recall, eight words": lambda at: hold.call("recall", _asked(many, at)),
         "list_notes": lambda at: hold.call(
             "list_notes", {"limit": 10}, session=session_of(known[at % len(known)].number)
         ),
+        "list_notes, every session": lambda at: hold.call("list_notes", {"limit": 10}),
+        "list_notes, a tag": lambda at: hold.call("list_notes", {"limit": 10, "tag": _tag(at)}),
+        "list_notes, one of two tags": lambda at: hold.call(
+            "list_notes", {"limit": 10, "tags_any": [_tag(at), _tag(7)]}
+        ),
+        "list sessions": lambda at: hold.sessions(limit=10),
+        "search_notes, a common word": lambda at: hold.call("search_notes", {"query": "the", "limit": 10}),
+        "search_notes, two letters": lambda at: hold.call("search_notes", {"query": "zq", "limit": 10}),
+        "search_memory, a common word": lambda at: hold.call("search_memory", {"query": "name"}),
+        "list outputs": lambda at: hold.store.outputs.list(hold.scope, 10),
+        "prune outputs": lambda at: hold.store.outputs.prune(hold.scope, now=BEGAN, max_age_ms=1, max_bytes=1 << 40),
         "read_notepad": lambda at: hold.call("read_notepad", {}, session="talk"),
         "window, next": window,
         "window, first of a session": lambda at: hold.session(session_of(known[at % len(known)].number)).context(),
     }
+
+
+def _tag(at: int) -> str:
+    return corpus.TAGS[at % len(corpus.TAGS)]
 
 
 def _beside(hold: Limpet, chance: random.Random) -> dict[str, Callable[[int], object]]:

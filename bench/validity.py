@@ -1,9 +1,10 @@
 """`python -m bench.validity [--repository PATH …]`: does memory know what is still true?
 
 Corrections: pairs stored plainly, of which the harness confirms exactly what the answers propose; and near pairs that
-are no corrections. Unasked recall: prompts with and without a fitting entry, in a project of ten thousand entries.
-Freshness: lines of real repositories, cited at one commit and looked at in later ones; the truth is git's. The
-repositories are clones that the caller names. PrecisionMemBench has a harness of its own: see precision_adapter.py.
+are no corrections. Shared files: random histories of two clones that git merges. Unasked recall: prompts with and
+without a fitting entry, in a project of ten thousand entries. Freshness: lines of real repositories, cited at one
+commit and looked at in later ones; the truth is git's. The repositories are clones that the caller names.
+PrecisionMemBench has a harness of its own: see precision_adapter.py.
 
 Nothing here passes or fails. A goal is printed beside its figure.
 """
@@ -16,6 +17,7 @@ import random
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -30,6 +32,9 @@ from limpet.memory import anchors
 from limpet.memory import corrections as memory_corrections
 from limpet.model import NOTE, Validity
 from limpet.recall import unasked
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+from operations.test_shared_files import HISTORY_ROUNDS, histories
 
 FILLER = 20  # notes around each pair
 LARGE = 10_000  # entries of the project in which prompts are answered
@@ -52,12 +57,15 @@ STEPS = (20, 100, 300)  # commits later, at which they are looked at again
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repository", action="append", default=[], help="a clone; may be repeated")
-    parser.add_argument("--only", choices=("corrections", "unasked", "freshness", "published"))
+    parser.add_argument("--only", choices=("corrections", "shared", "unasked", "freshness", "published"))
+    parser.add_argument("--histories", type=int, default=100, help="random histories of two clones")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.only in (None, "corrections"):
             corrections(folder)
             natural_corrections()
+        if options.only in (None, "shared"):
+            shared_files(folder, options.histories)
         if options.only in (None, "unasked"):
             recalled_unasked(folder)
         if options.only in (None, "published"):
@@ -145,6 +153,29 @@ def _add(hold: Limpet, text: str) -> str:
 
 def _clock() -> Iterator[int]:
     yield from range(1_772_539_200_000, 1_900_000_000_000, 1_000)
+
+
+# --- shared files -----------------------------------------------------------------------------------------------------
+
+
+def shared_files(folder: str, count: int) -> None:
+    """Each history changes, deletes and merges at random, and compares both clones with a plain model after each merge.
+    Entries that differ from it are lost or doubled."""
+    home = Path(folder) / "shared"
+    home.mkdir()
+    os.environ["LIMPET_HOME"] = str(home / "data")  # a person's own is left alone
+    merges = wrong = 0
+    for seed in range(count):
+        tree = home / str(seed)
+        try:
+            merges += histories(tree, home, seed, HISTORY_ROUNDS)
+        except AssertionError:
+            wrong += 1
+        shutil.rmtree(tree)
+    rows = [(f"{count:,}", f"{merges:,}", f"{wrong:,}")]
+    table(
+        "Shared files of two clones (goal: 0)", ("histories", "merges", "histories with an entry lost or doubled"), rows
+    )
 
 
 # --- unasked recall ---------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from contract.kit import NOON, NOTES, always, delete, everything, keys, new_scope, put, stamp
 from limpet import errors
 from limpet.model import MEMORY, NOTE, SESSION, Draft, Entry, OutputDraft, Scope
-from limpet.store import EventQuery, Listing, Page, Store, Words, entry_from
+from limpet.store import EventQuery, Listing, Store, Words, entry_from
 from limpet.wiring import choose_store
 
 
@@ -144,7 +144,7 @@ def test_a_load_that_breaks_off_leaves_nothing(store: Store, scope: Scope) -> No
     with pytest.raises(Broken):
         store.load(scope, entries(), [])  # type: ignore[arg-type]
     assert store.projects(scope.tenant) == ()
-    assert store.entries.list(scope, NOTES) == Page((), 0)
+    assert store.entries.list(scope, NOTES)[:2] == ((), 0)
     assert store.load(scope, [], []) == 0
     assert store.projects(scope.tenant) == (scope.project,)
 

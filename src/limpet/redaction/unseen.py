@@ -32,6 +32,7 @@ _SIGNS = (
     rb"\x1b|\xc2\x9b|\\(?:x1[bB]|[uU](?:0000)?001[bB]|u\{1[bB]\}|(?:033|[eE])[\[\]])|\^\[[\[\]]"
     rb"|\\u(?:200[b-fB-F]|202[a-eA-E]|206[0-9]|00[aA][dD]|[fF][eE][fF][fF]|061[cC])|"
 )
+_ASCII_SIGNS = (b"\x1b", b"\x0e", b"\x0f", b"\\", b"^")  # one of them is in each sign of an ASCII text
 _BACKSLASHES = 3  # that a sequence may have before the one of its sign
 _MANY = 2_000  # signs from which on reading every character is faster
 
@@ -42,6 +43,8 @@ def sequences(text: str, data: bytes | None = None) -> list[tuple[int, int]]:
         return [match.span() for match in _SEQUENCE.finditer(text)] if has_unseen(text) else []
     data = text.encode("utf-8", "surrogatepass") if data is None else data
     ascii = len(data) == len(text)
+    if ascii and not any(sign in data for sign in _ASCII_SIGNS):
+        return []
     spans: list[tuple[int, int]] = []
     search, byte, place, done, signs = _sign().search, 0, 0, 0, 0
     sign = search(data)

@@ -59,29 +59,28 @@ class ShownMark:
 
     def __init__(self, event: HookEvent, settings: Settings) -> None:
         name = sha256(f"{settings.store}\0{settings.project}\0{event.session}".encode(errors="replace"))
-        self._home = Home(data_folder())
-        self._path = os.path.join(self._home.path, MARKS, name.hexdigest()[:32])
+        self.home = Home(data_folder())
+        self.path = os.path.join(self.home.path, MARKS, name.hexdigest()[:32])
 
     def read(self) -> str:
-        return read_small(self._path) or ""
+        return read_small(self.path) or ""
 
     def set(self, state: str) -> None:
         with suppress(OSError, LimpetError):
             if state:
-                self._home.make(MARKS)
-                write_private(self._path, state)
+                self.home.make(MARKS)
+                write_private(self.path, state)
             else:
-                os.unlink(self._path)
+                os.unlink(self.path)
 
 
 class TypedPrompts:
     """Which prompts the agent said that a person typed in this session, by their hashes in a small file. A transcript
     also has texts in the user's role that programs put there, so it alone does not tell whose words they are."""
 
-    def __init__(self, event: HookEvent, settings: Settings) -> None:
-        name = sha256(f"{settings.store}\0{settings.project}\0{event.session}".encode(errors="replace"))
-        self._home = Home(data_folder())
-        self._path = os.path.join(self._home.path, PROMPTS, name.hexdigest()[:32])
+    def __init__(self, mark: ShownMark) -> None:
+        self._home = mark.home
+        self._path = os.path.join(self._home.path, PROMPTS, os.path.basename(mark.path))
 
     def add(self, prompt: str) -> None:
         """Where there is no data folder, nothing is kept, and a prompt makes none."""
@@ -119,7 +118,7 @@ class Hook:
         self.settings = settings
         self.context: Context | None = None  # set when the store is first opened
         self.handoff_mark = ShownMark(event, settings)
-        self.prompts = TypedPrompts(event, settings)
+        self.prompts = TypedPrompts(self.handoff_mark)
 
     def store_exists(self) -> bool:
         """A hook that only reads does not create a store."""
