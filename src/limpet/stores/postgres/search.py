@@ -114,9 +114,9 @@ def containing(
             return Page((), 0)
         docs = [-number for *_, number in nsmallest(query.limit + spare, first)]
         # They are counted and read under the rule that shows a tenant its own.
-        held = f"FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[])"
-        counted = f"SELECT e.doc {held}", (*values, array(-number for *_, number in first))
-        (own, loaded) = ask(con, counted, (f"SELECT e.doc, {E_FIELDS} {held}", (*values, array(docs))), last=True)
+        hits_among = f"FROM entries e WHERE {where} AND e.doc = ANY(%s::bigint[])"
+        counted = f"SELECT e.doc {hits_among}", (*values, array(-number for *_, number in first))
+        (own, loaded) = ask(con, counted, (f"SELECT e.doc, {E_FIELDS} {hits_among}", (*values, array(docs))), last=True)
         visible = {-doc for (doc,) in own}
         entries = {row[0]: rows.to_entry(place, scope, row[1:]) for row in loaded}
         first = [hit for hit in first if hit[2] in visible]

@@ -643,7 +643,7 @@ def _walked(con: Connection, scope: Scope, query: Listing) -> list[Row] | None:
     source, values = source_of(scope, query._replace(tags=(), tags_any=()))
     sql = f"SELECT e.rowid, e.tags FROM {source} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?"  # noqa: S608
     every, some = set(query.tags), set(query.tags_any)
-    found: list[int] = []
+    docs: list[int] = []
     newest = con.rows(sql, (*values, TAGS_WALKED))
     for doc, tags in newest:
         try:
@@ -651,12 +651,12 @@ def _walked(con: Connection, scope: Scope, query: Listing) -> list[Row] | None:
         except (ValueError, TypeError):
             return None  # damaged: who reads it says so
         if every <= named and (not some or some & named):
-            found.append(doc)
-            if len(found) == query.limit:
+            docs.append(doc)
+            if len(docs) == query.limit:
                 break
-    if len(found) < query.limit and len(newest) == TAGS_WALKED:
+    if len(docs) < query.limit and len(newest) == TAGS_WALKED:
         return None
-    return [row for doc in found for row in con.rows(f"SELECT {FIELDS} FROM entries WHERE rowid = ?", (doc,))]  # noqa: S608
+    return [row for doc in docs for row in con.rows(f"SELECT {FIELDS} FROM entries WHERE rowid = ?", (doc,))]  # noqa: S608
 
 
 def _count(con: Connection, scope: Scope, query: Listing) -> tuple[int, bool]:
