@@ -93,7 +93,7 @@ def _count(con: Con, scope: Scope, query: Listing, pages: Rows) -> int:
         return 0  # what was read is all
     where, values = _listing(scope, query)
     some = f"SELECT 1 FROM entries e WHERE {where} LIMIT {rows.counted_at_most(query) + 1}"  # noqa: S608
-    counted = ask(con, (f"SELECT count(*) FROM ({some}) some", values), last=True)  # noqa: S608
+    counted = ask(con, (f"SELECT count(*) FROM ({some}) AS listed", values), last=True)  # noqa: S608
     return int(counted[0][0][0])
 
 
