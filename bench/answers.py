@@ -20,7 +20,8 @@ from bench.peers import roll
 from bench.peers.sides import OverPipes, Peer, folder_for
 from bench.stores import loaded, open_ours
 from limpet.catalogue.table import find
-from limpet.protocol.mcp_server import HANDSHAKE, ClientState, Surface
+from limpet.protocol.mcp_server import ClientState, Surface
+from limpet.protocol.revisions import HANDSHAKE
 
 NOTES_MOST, HITS_MOST, TOOLS_MOST, INSTRUCTIONS_MOST = 1.3, 1.4, 1_200, 150
 COUNTS = (1_000, 10_000)

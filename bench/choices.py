@@ -65,7 +65,9 @@ class Choice(NamedTuple):
 
     @property
     def right(self) -> bool:
-        return self.right_tool and all(_fits(self.arguments.get(name), *rest) for name, *rest in self.wanted)
+        return self.right_tool and all(
+            _fits(self.arguments.get(name), words, whole) for name, words, whole in self.wanted
+        )
 
     @property
     def wanted(self) -> tuple[tuple[str, str, bool], ...]:

@@ -22,7 +22,8 @@ from limpet import errors
 from limpet.api import Limpet
 from limpet.catalogue.table import OPERATIONS, PROFILES, SMALL, profile
 from limpet.protocol.jsonrpc import RpcError
-from limpet.protocol.mcp_server import HANDSHAKE, ClientState, Surface
+from limpet.protocol.mcp_server import ClientState, Surface
+from limpet.protocol.revisions import HANDSHAKE
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 UPDATE = os.environ.get("UPDATE_SNAPSHOTS") == "1"

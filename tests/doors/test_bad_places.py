@@ -17,7 +17,8 @@ from doors.cli_runner import Ran, run, run_child, sentence
 from journeys.stdio import Server
 from limpet import errors
 from limpet.api import Limpet
-from limpet.stores.sqlite.database import Connection, Database
+from limpet.stores.sqlite.connection import Connection
+from limpet.stores.sqlite.database import Database
 
 NOBODY = 65_534  # a user without rights
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
 import pytest
@@ -179,7 +179,7 @@ def test_a_client_of_2026_07_28_is_asked_with_its_first_call_and_repeats_it(comp
         command, *more = (*COMMAND, "mcp")
         server = StdioServerParameters(command=command, args=more, cwd=computer.home, env=computer.environment)
         callback = listed if offers else None
-        async with Client(stdio_client(server), mode="2026-07-28", list_roots_callback=callback) as one:
+        async with Client(stdio_client(server), mode="2026-07-28", list_roots_callback=cast(Any, callback)) as one:
             await one.list_tools()
             first = await one.call_tool("add_note", {"content": "Kept where it works"})
             await one.call_tool("add_note", {"content": "And again"})

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
-WAYS = (
+WAYS: tuple[dict[str, Any], ...] = (
     {},
     {"ensure_ascii": False},
     {"separators": (",", ":")},
@@ -35,8 +36,8 @@ MALFORMED = (
 @given(VALUES)
 def test_json_is_written_and_read_as_by_json(value: object) -> None:
     for way in WAYS:
-        text = json.dumps(value, **way)  # type: ignore[arg-type]
-        assert light.json.dumps(value, **way) == text  # type: ignore[arg-type]
+        text = json.dumps(value, **way)
+        assert light.json.dumps(value, **way) == text
         assert light.json.loads(text) == json.loads(text) == light.json.loads(text.encode("utf-8", "surrogatepass"))
 
 

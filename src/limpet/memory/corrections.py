@@ -12,16 +12,15 @@ Nothing is hidden by this: the answer to a write names what it seems to correct,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from difflib import SequenceMatcher
 from functools import lru_cache
+from importlib import import_module
 from itertools import pairwise, takewhile
 from math import ceil
 
 from limpet import limits, prompts
 from limpet.catalogue.ids import short_id
 from limpet.catalogue.operation import Context, Json
-from limpet.light import re
+from limpet.light import datetime, re
 from limpet.memory.correction_words import (
     ADDITION,
     AFTER,
@@ -473,7 +472,9 @@ def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) 
     slots = exchanged = 0
     changed = first = shared_figures = False
     removed: set[str] = set()
-    for what, a, b, c, d in SequenceMatcher(None, old.terms, newer, autojunk=False).get_opcodes():
+    for what, a, b, c, d in (
+        import_module("difflib").SequenceMatcher(None, old.terms, newer, autojunk=False).get_opcodes()
+    ):
         before, after = old.terms[a:b], newer[c:d]
         weighs, gained = _sum(before, old.weights), _sum(after, weights)
         if what == "equal":

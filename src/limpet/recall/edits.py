@@ -10,9 +10,9 @@ A text that only became shorter is no edit of what was said: frameworks cut resu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from limpet.catalogue.operation import Context
+from limpet.light import Any
 from limpet.model import EDIT_TAG, FOLD, MESSAGE, Entry, number_or
 from limpet.recall.question import STOP
 from limpet.record import NamedTuple

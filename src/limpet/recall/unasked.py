@@ -17,9 +17,9 @@ from contextlib import suppress
 from math import log
 
 from limpet import errors, limits
+from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context
-from limpet.light import re
-from limpet.memory import anchors, corrections
+from limpet.light import TYPE_CHECKING, re
 from limpet.model import JOURNAL, MEMORY, NOTE, Entry, Validity, trusted
 from limpet.recall import names, question, rank
 from limpet.recall.question import STOP, Question
@@ -29,6 +29,11 @@ from limpet.store import CandidateQuery, Candidates
 from limpet.text import tokens
 from limpet.text import words as analyse
 from limpet.text.safe import as_data, as_name
+
+if TYPE_CHECKING:
+    from limpet.memory import anchors, corrections
+else:  # most prompts find nothing that fits
+    anchors, corrections = LateModule("memory.anchors"), LateModule("memory.corrections")
 
 KINDS = (MEMORY, NOTE, JOURNAL)
 HEADING = "From earlier work in this project, recalled for this prompt (what is said in the conversation comes first):"

@@ -25,6 +25,7 @@ NAME = "estimate(o200k)"
 _UNIT = 100  # Costs are whole hundredths of a token, so that adding them in any order gives the same sum.
 _LONGEST_PIECE = 96  # In characters, as the pattern below allows. `cut` looks this far past its first guess.
 _USUAL_CHARS = 4  # Characters of a token: what has fewer for each is worth counting before it is cut.
+_CACHED_CHARS = 1_000  # of a text whose cost is cached
 _LONGEST_WORD = 256  # `cut` goes back at most this far for the end of a word before it cuts inside one.
 _CACHED = 32_768  # pieces whose cost is remembered: some 3 MB, and more than the words of a long session
 
@@ -155,6 +156,15 @@ def cut(text: str, budget: int) -> tuple[str, bool]:
 
 
 def _cost(text: str) -> int:
+    return _short_cost(text) if len(text) <= _CACHED_CHARS else _counted(text)
+
+
+@lru_cache(1_000)  # the digest of memory counts the same few texts before and after every write
+def _short_cost(text: str) -> int:
+    return _counted(text)
+
+
+def _counted(text: str) -> int:
     return sum(map(_costs, _pieces(text.isascii()).findall(text)))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from limpet.journal.document import markup
 from limpet.journal.document.markup import Cell, Heading, JournalDocument, Line, clean, unescape
@@ -25,7 +24,7 @@ from limpet.journal.document.sections import (
     normal,
     places,
 )
-from limpet.light import Generic, TypeVar, re
+from limpet.light import UTC, Generic, TypeVar, datetime, re
 from limpet.record import NamedTuple
 
 ROOT = "${PROJECT_ROOT}/"

@@ -461,12 +461,13 @@ class Database:
             self.check_schema(con)
 
     def commit(self, con: Connection) -> None:
-        if self._reserve.scarce and not con.frees and self._reserve.would_shrink(*self._growth(con)):
+        is_first = not self._reserve.exists
+        if not con.frees and self._reserve.is_scarce() and self._reserve.would_shrink(*self._growth(con)):
             raise apsw.FullError("what is left is kept for deleting")
         con.execute("COMMIT")
         con.checked_version = con.data_version()
         self._wrote = True
-        if not self._reserve.exists:
+        if is_first:
             self._reserve.keep()
             self._checkpoint_at = self._reserve.log_pages()
         if self._wal_pages >= self._checkpoint_at:

@@ -57,7 +57,7 @@ else:
 T = TypeVar("T")
 KEY, UPDATED_AT = (FIELDS.split(", ").index(name) for name in ("key", "updated_at"))  # in a row
 TAGS_WALKED = 1_000  # newest entries among which a page of a tag is looked for first: a millisecond
-INDEXED_TOGETHER = 64  # texts, at most, that wait for the word index: some 4 ms of work
+INDEXED_TOGETHER = 128  # texts, at most, that wait for the word index: some 8 ms of work
 LOADED_TOGETHER = 1_000  # the same for an import, which waits for all of them
 KNOWN_LABELS = 2_000  # spellings of tags that a process caches
 

@@ -18,7 +18,8 @@ import time
 from limpet import errors, limits, platform
 
 NOTE_BYTES = 32
-STEP_SECONDS = 0.0002  # the first look of the process at the head of the queue; each is later by a third
+STEP_SECONDS = 0.0002  # between two looks of the process at the head of the queue
+STEADY_LOOKS = 50  # so many, for as long as most writes take; after that each is later by a third
 HEAD_SECONDS = 0.002  # between two looks at the head of the queue, at most
 YOUNG_SECONDS, OLD_SECONDS = 0.010, 0.002  # between two looks further back, for a new and for an old wait
 OLD_AFTER_SECONDS = 0.05  # a wait is neither new nor old
@@ -147,7 +148,7 @@ def refusal(place: str, problem: OSError) -> errors.StoreProblem:
 
 def _pause(head: bool, looks: int, waited: float) -> float:
     if head:
-        return min(STEP_SECONDS * 1.33**looks, HEAD_SECONDS)
+        return min(STEP_SECONDS * 1.33 ** max(0, looks - STEADY_LOOKS), HEAD_SECONDS)
     if looks <= QUICK_LOOKS:
         return _jitter() * STEP_SECONDS * 2
     young = YOUNG_SECONDS / (1 + (waited / OLD_AFTER_SECONDS) ** 2)

@@ -46,6 +46,13 @@ class Reserve:
             self.exists = self._take(less)
         return self.exists and free >= size + limits.RESERVE_LEAST_BYTES
 
+    def is_scarce(self) -> bool:
+        """Whether there was little space when it was last looked at. A process looks before its first commit."""
+        if not self.exists:
+            self.exists = os.path.exists(self._path)
+            self.scarce = self.exists and self._free() < limits.WAL_SCARCE_BYTES
+        return self.scarce
+
     def would_shrink(self, growth: int, log: int) -> bool:
         """Whether less than the reserve is left once the database has grown by so much and the log takes no space."""
         return self.exists and self._free() + log - growth < limits.RESERVE_MARGIN_BYTES
