@@ -27,6 +27,7 @@ SLIP_CHARS = 5  # of a word in which a slip is recognised
 LETTER_CHARS = 7  # of one in which another letter is: many short words differ in one
 PLURAL_CHARS = 3  # of a word that may have a plural
 _PLURALS = ("s", "es", "n", "en")
+_BETWEEN = re.compile(r"[-_./:]")
 _LABEL = re.compile(r"([^\n:.!?]{2,48}):\s")
 
 
@@ -54,10 +55,21 @@ def meant(ctx: Context, prompt: str, unknown: Sequence[str]) -> list[Entry]:
     if not slips:
         return []
     words = _words(prompt)
+    # A slip leaves the first letter and nearly the length: most of a thousand tags need no closer look.
+    near: dict[tuple[str, int], list[str]] = {}
+    for word in slips:
+        for more in (-1, 0, 1):
+            near.setdefault((word[0], len(word) + more), []).append(word)
     tags = [
         count.tag
         for count in ctx.store.entries.tags(ctx.scope, NOTE, "", ctx.now)
-        if count.notes <= limits.UNASKED_ENTRIES and _meant(_name(count.tag), words, slips)
+        if count.notes <= limits.UNASKED_ENTRIES
+        and any(
+            _one_slip(word, slip)
+            for word in _BETWEEN.sub(" ", count.tag.lower()).split()
+            for slip in near.get((word[0], len(word)), ())
+        )
+        and _meant(_name(count.tag), words, slips)
     ]
     if not tags:
         return []
