@@ -60,7 +60,7 @@ BUGS = (
         "commits are not synced",
         "power",
         30,
-        ((FILE, '"PRAGMA synchronous = FULL; PRAGMA cell', '"PRAGMA synchronous = OFF; PRAGMA cell'),),
+        (("stores/sqlite/connection.py", "synchronous = FULL; PRAGMA cell", "synchronous = OFF; PRAGMA cell"),),
     ),
     Bug(
         "a new name is not synced",
