@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -117,8 +118,10 @@ def _parted(source: Source, path: str, folders: Sequence[str]) -> tuple[Set, str
     if not numbered:
         return None
     units: list[Unit] = []
+    first = 0
     for number in range(numbered):
-        units += _units(parts[number], f"p{number}", len(units))
+        units += _units(parts[number], f"p{number}", first)
+        first += sum(len(turn) for batch in parts[number] for turn in batch["turns"])
     queries = _queries(source, path, units)
     for number in range(numbered, PARTS):
         units += _units(parts[number] or [], f"p{number}", None)
@@ -185,7 +188,7 @@ def measured(chosen: Iterator[tuple[Set, str]], beside: bool = True) -> Result:
             kept.add(one.units)
             seconds = time.perf_counter() - began
             _ask(result, one, OURS, kept.ask)
-            _ask(result, one, CUT, lambda query, kept=kept: kept.ask(query, more=False))
+            _ask(result, one, CUT, partial(kept.ask, more=False))
             kept.hold.close()
             result.stores.append(
                 Store(len(one.units), tokens_of(one.units), seconds, *on_disk(str(path)), path.stat().st_size)
@@ -216,7 +219,7 @@ def _ask(result: Result, one: Set, name: str, ask: Callable[[str], list[str]]) -
 
 
 def _mean(found: Sequence[Asked], cut: str, some: bool = False) -> float:
-    values = [getattr(one, cut) for one in found]
+    values: list[float] = [getattr(one, cut) for one in found]
     return sum(value > 0 if some else value for value in values) / (len(values) or 1)
 
 
