@@ -92,9 +92,9 @@ class EmbeddingIndex:
     def table(self, scope: Scope) -> VectorTable:
         with self._lock:
             table = self._tables.pop(scope, None) or self._new_table(self.model.size)
-            held = sum(other.vectors for other in self._tables.values())
-            while self._tables and (held > VECTORS_KEPT or len(self._tables) >= TABLES_KEPT):
-                held -= self._tables.pop(next(iter(self._tables))).vectors  # read again when it is asked for
+            total = sum(cached.vectors for cached in self._tables.values())
+            while self._tables and (total > VECTORS_KEPT or len(self._tables) >= TABLES_KEPT):
+                total -= self._tables.pop(next(iter(self._tables))).vectors  # read again when it is asked for
             self._tables[scope] = table
         return table
 
