@@ -17,7 +17,7 @@ CODE := src tests docs examples $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check types types-beside lint rules house test tests coverage torture torture-seeded test-slow life test-database test-citus test-clients test-ways test-browser bench docs docs-site run lock \
+.PHONY: help setup check types types-beside lint rules house test tests coverage torture torture-seeded test-slow life test-database test-citus test-clients test-ways test-browser bench scoreboard docs docs-site run lock \
 	sbom audit clean
 
 help: ## List the commands
@@ -90,6 +90,9 @@ test-browser: $(STAMP) ## The dashboard in a real Chromium (Debian: chromium, ch
 
 bench: $(STAMP) ## Measure; NAMES="start notes", QUICK=1, PEERS=1 (fetches other tools), STORY=file, WRITE=docs/benchmarks.md
 	$(PY) -m bench $(NAMES) $(if $(QUICK),--quick) $(if $(PEERS),--peers) $(if $(STORY),--story $(STORY)) $(if $(WRITE),--write $(WRITE))
+
+scoreboard: $(STAMP) ## Public benchmarks beside peers, onto docs/scoreboard.md; DATA=folder of what was fetched, NAMES="precision 10M", MOST=1 of each size of BEAM
+	$(PY) -m bench.scoreboard $(NAMES) $(if $(DATA),--data $(DATA)) $(if $(MOST),--most $(MOST)) --write docs/scoreboard.md
 
 docs: $(STAMP) ## Write the pages that are generated: reference, settings, licences, commands, Python; and the plugin
 	$(PY) docs/make_reference.py

@@ -84,4 +84,4 @@ def test_every_claim_of_the_readme_has_a_link_to_what_shows_it() -> None:
     claims = [claim for part in parts for claim in re.split(r"^- ", part, flags=re.MULTILINE)[1:]]
     assert len(claims) > 12
     for claim in claims:
-        assert re.search(r"\]\(docs/(claims|benchmarks|reliability|scale)\.md#", claim), claim
+        assert re.search(r"\]\(docs/(claims|benchmarks|reliability|scale|scoreboard)\.md#", claim), claim

@@ -164,7 +164,8 @@ def _hits(way: Work, asked: list[Question]) -> float:
     ) / len(asked)
 
 
-def _disk(path: str) -> None:
+def on_disk(path: str) -> tuple[int, int, int]:
+    """Bytes of the text of a store, of the index of its words, and of its vectors."""
     con = apsw.Connection(path)
     text = _number(con, "SELECT sum(octet_length(content)) FROM entries")
     words = "('terms_data', 'terms_idx', 'terms_docsize', 'pieces')"
@@ -172,6 +173,11 @@ def _disk(path: str) -> None:
     sql = "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name IN "
     sizes = [_number(con, sql + names) for names in (words, vectors)]
     con.close()
+    return text, sizes[0], sizes[1]
+
+
+def _disk(path: str) -> None:
+    text, *sizes = on_disk(path)
     index = sum(sizes)
     shown = [f"{size / 1e6:.1f} MB" for size in (text, *sizes)]
     goal = verdict(index / text, INDEX, f"≤ {INDEX}x")

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+import limpet
+import other_database
 from contract.kit import NOTES, everything, put, raw
+from golden import make as golden
 from limpet import errors
 from limpet.model import Scope
 from limpet.store import Store
@@ -19,8 +22,10 @@ from limpet.stores.postgres.distribute import EXTENSION
 from limpet.stores.postgres.schema import SCHEMA, TABLES, migration, statements
 from limpet.stores.postgres.store import PostgresStore
 from limpet.wiring import choose_store
+from postgres import as_admin
 
 TENANTS = [f"tenant {number}" for number in range(24)]
+THERE = "SELECT name FROM unnest(?::text[]) name WHERE to_regclass(name) IS NOT NULL"
 WHERE = (
     "SELECT nodeport FROM citus_shards s WHERE s.table_name = ?::regclass "
     "AND s.shardid = get_shard_id_for_distribution_column(?::regclass, ?::text)"
@@ -89,6 +94,25 @@ def test_a_row_of_another_tenant_is_refused_by_the_servers(spread: Store, cluste
         assert con.execute("DELETE FROM entries WHERE tenant = 'theirs'").rowcount == 0
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             con.execute("INSERT INTO projects VALUES ('theirs', 'q', 0, 0)")
+
+
+def test_rows_of_the_schema_before_are_brought_along(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        for drop in other_database.DROP:
+            raw(cluster, drop)
+        golden.lay(cluster, SCHEMA - 1)
+        with psycopg.connect(cluster) as con, monkeypatch.context() as patch:
+            con.execute(f"SET citus.shard_count = {other_database.PARTS}")
+            there = raw(cluster, THERE, ([*TABLES[1:]],))
+            patch.setattr(distribute, "TENANT_TABLES", tuple(name for (name,) in there))
+            made = distribute.distribute(con, cluster)
+        assert dict(made.tables)["entries"] > 0
+        with limpet.open(cluster, project=golden.PROJECT, session="alpha") as hold:
+            assert len(hold.call("list_notes", {})["notes"]) > 0
+            assert [finding for finding in hold.check() if not finding.ok] == []
+            assert raw(cluster, "SELECT version FROM limpet_schema") == [(SCHEMA,)]
+    finally:
+        other_database.make(as_admin(cluster))
 
 
 # --- without a cluster ------------------------------------------------------------------------------------------------

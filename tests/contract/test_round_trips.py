@@ -56,6 +56,12 @@ def test_a_call_waits_for_the_server_as_often_as_it_must(limpet: Limpet, tmp_pat
     assert 0 < trips(limpet, tmp_path, lambda: call(2)) <= MOST[name]
 
 
+def test_a_text_like_no_other_is_looked_for_once(limpet: Limpet, tmp_path: Path) -> None:
+    limpet.call("add_note", {"content": "Gulls 1 circle the harbour"})
+    new = {"content": "Lanterns 2 brighten quays"}
+    assert 0 < trips(limpet, tmp_path, lambda: limpet.call("add_note", new)) <= MOST["add_note"]
+
+
 def _numbered(value: object, number: int) -> object:
     return value.format(number=number) if isinstance(value, str) else value
 

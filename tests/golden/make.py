@@ -21,6 +21,7 @@ from psycopg import sql
 import limpet
 from limpet.catalogue.table import OPERATIONS
 from limpet.stores.postgres import schema
+from postgres import ORDINARY, Run, as_admin, database_url, server_url
 
 HERE = pathlib.Path(__file__).parent
 zstd: Any = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
@@ -116,9 +117,32 @@ def rows(address: str) -> dict[str, list[str]]:
         return found
 
 
-def main() -> None:
-    from postgres import Run, database_url, server_url
+def lay(url: str, number: int) -> None:
+    """Make the tables of a schema in an empty database, with the golden rows of it. For the tests that open them."""
+    tables: dict[str, list[str]] = json.loads(zstd.decompress((HERE / f"schema{number}.rows.zst").read_bytes()))
+    with psycopg.connect(as_admin(url)) as con:
+        con.execute(f"SET ROLE {ORDINARY}")
+        for made in range(1, number + 1):
+            for statement in schema.statements(schema.migration(made)):
+                con.execute(statement)
+        con.execute("RESET ROLE")  # a restore is not kept from the rows of a tenant
+        for table, lines in tables.items():
+            with con.cursor().copy(sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(table))) as copy:
+                copy.write("".join(f"{line}\n" for line in lines))
+            _count_on(con, table)
+        con.execute("INSERT INTO limpet_schema (version) VALUES (%s)", (number,))
 
+
+def _count_on(con: psycopg.Connection, table: str) -> None:
+    """Numbers that the server gives out go on where the copied ones end, as after any restore."""
+    numbered = "SELECT column_name FROM information_schema.columns WHERE table_name = %s AND is_identity = 'YES'"
+    for (column,) in con.execute(numbered, (table,)).fetchall():
+        highest = sql.SQL("SELECT max({}) FROM {}").format(sql.Identifier(column), sql.Identifier(table))
+        (last,) = con.execute(highest).fetchall()[0]
+        con.execute("SELECT setval(pg_get_serial_sequence(%s, %s), greatest(%s, 1))", (table, column, last))
+
+
+def main() -> None:
     number = schema.SCHEMA
     with tempfile.TemporaryDirectory() as scratch:
         file = pathlib.Path(scratch) / "golden.db"

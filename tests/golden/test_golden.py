@@ -11,14 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from psycopg import sql
 
 import limpet
-from golden.make import LOG, PROJECT, START, rows, zstd
+from golden.make import LOG, PROJECT, START, lay, rows, zstd
 from limpet.stores.postgres import schema
-from postgres import ORDINARY, as_admin
 
 HERE = Path(__file__).parent
 SCHEMAS = sorted(int(file.name[6:-5]) for file in HERE.glob("schema*.json"))
@@ -38,29 +35,10 @@ def laid(request: pytest.FixtureRequest, tmp_path: Path) -> Laid:
 
     def server(number: int) -> str:
         url: str = request.getfixturevalue("new_postgres_url")
-        tables: dict[str, list[str]] = json.loads(zstd.decompress((HERE / f"schema{number}.rows.zst").read_bytes()))
-        with psycopg.connect(as_admin(url)) as con:
-            con.execute(f"SET ROLE {ORDINARY}")
-            for made in range(1, number + 1):
-                con.execute(schema.migration(made))
-            con.execute("RESET ROLE")  # a restore is not kept from the rows of a tenant
-            for table, lines in tables.items():
-                with con.cursor().copy(sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(table))) as copy:
-                    copy.write("".join(f"{line}\n" for line in lines))
-                _count_on(con, table)
-            con.execute("INSERT INTO limpet_schema (version) VALUES (%s)", (number,))
+        lay(url, number)
         return url
 
     return file if request.param == "sqlite" else server
-
-
-def _count_on(con: psycopg.Connection, table: str) -> None:
-    """Numbers that the server gives out go on where the copied ones end, as after any restore."""
-    numbered = "SELECT column_name FROM information_schema.columns WHERE table_name = %s AND is_identity = 'YES'"
-    for (column,) in con.execute(numbered, (table,)).fetchall():
-        highest = sql.SQL("SELECT max({}) FROM {}").format(sql.Identifier(column), sql.Identifier(table))
-        (last,) = con.execute(highest).fetchall()[0]
-        con.execute("SELECT setval(pg_get_serial_sequence(%s, %s), greatest(%s, 1))", (table, column, last))
 
 
 def said_then(number: int) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.api import Limpet
-from limpet.recall import static_model
+from limpet.model import Scope
+from limpet.recall import embeddings, static_model
 from limpet.recall.embeddings import HINT, EmbeddingIndex, Embeddings, Models, catch_up
 from limpet.recall.vector_table import VectorTable, packed, unit, unpacked
 from operations.conftest import Clock, Opener
@@ -175,3 +176,24 @@ def test_vectors_that_share_a_direction_are_told_apart_by_their_signs() -> None:
     for first in (0, 700, 4_990):
         near = table.nearest(vectors[first].astype(np.float32), 10)
         assert near.keys() == set(range(first, first + 10))
+
+
+@pytest.mark.parametrize(("limit", "most"), [("VECTORS_KEPT", 5), ("TABLES_KEPT", 2)])
+def test_vectors_stay_in_memory_of_the_projects_that_were_asked_last(
+    model: static_model.StaticModel, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    monkeypatch.setattr(embeddings, limit, most)
+    index = EmbeddingIndex(model, VectorTable)
+    first, second, third = (Scope("t", name) for name in "abc")
+
+    def asked(scope: Scope) -> VectorTable:
+        table = index.table(scope)
+        if not table.vectors:
+            table.load((number, number, b"\x11" * BYTES) for number in range(1, 4))
+        return table
+
+    early, late = asked(first), asked(second)
+    assert asked(first) is early
+    asked(third)
+    assert asked(first) is early
+    assert asked(second) is not late

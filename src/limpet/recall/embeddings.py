@@ -39,6 +39,8 @@ HINT = (
 BATCH = 2_000  # texts that are in memory at once
 SLOW_BATCH = 64  # the same for a transformer: some seconds of work, and texts of about the same length among them
 SLOW_CHARS = 16_000  # of texts that a transformer embeds and stores together: what is lost when the process is killed
+VECTORS_KEPT = 200_000  # in memory, of the projects asked last beside the one that is asked: 300 to 400 bytes each
+TABLES_KEPT = 500  # projects that have them
 QUIET_SECONDS = 1.0  # after a wake, before the thread begins: a burst of writes is one piece of work
 LOW_PRIORITY = 10
 
@@ -79,17 +81,22 @@ class EmbeddingModel(Protocol):
 
 
 class EmbeddingIndex:
-    """A model, and the vectors that this process has loaded, by project."""
+    """A model, and the vectors that this process has loaded, by project: of the projects that were asked last."""
 
     def __init__(self, model: EmbeddingModel, new_table: Callable[[int], VectorTable]) -> None:
         self.model = model
         self._new_table = new_table
-        self._tables: dict[Scope, VectorTable] = {}
+        self._tables: dict[Scope, VectorTable] = {}  # the one asked last at the end
+        self._lock = threading.Lock()
 
     def table(self, scope: Scope) -> VectorTable:
-        if scope not in self._tables:
-            self._tables.setdefault(scope, self._new_table(self.model.size))
-        return self._tables[scope]
+        with self._lock:
+            table = self._tables.pop(scope, None) or self._new_table(self.model.size)
+            total = sum(cached.vectors for cached in self._tables.values())
+            while self._tables and (total > VECTORS_KEPT or len(self._tables) >= TABLES_KEPT):
+                total -= self._tables.pop(next(iter(self._tables))).vectors  # read again when it is asked for
+            self._tables[scope] = table
+        return table
 
 
 class Models(NamedTuple):

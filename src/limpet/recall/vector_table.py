@@ -39,6 +39,11 @@ class VectorTable:
         self._centre: Array = np.zeros(size, np.float32)
         self._centred = 0
 
+    @property
+    def vectors(self) -> int:
+        """How many vectors it holds."""
+        return self._used
+
     def load(self, vectors: Iterable[tuple[int, int, bytes]]) -> None:
         """Vectors as (number, text, body), the oldest first."""
         fresh: dict[int, bytes] = {}

@@ -162,12 +162,15 @@ class PostgresEntries:
     def alike(self, scope: Scope, kind: str, text: str, now: int) -> tuple[Entry, ...]:
         listing = Listing((kind,), limit=limits.DUPLICATES_COMPARED, now=now)
         letters, numbers = words.longest_words(text, LONGEST)
-        entries: dict[str, Entry] = {}
-        # With its numbers a text is found among many of one pattern; without them, if just a number differs.
-        for looked_for in (letters, letters + numbers):
-            if looked_for and (not entries or len(entries) == listing.limit):
-                query = Words(tuple((word,) for word in looked_for))
-                entries |= {entry.key: entry for entry in self.matching(scope, listing, query)}
+
+        def having(every: list[str]) -> dict[str, Entry]:
+            query = Words(tuple((word,) for word in every))
+            return {entry.key: entry for entry in self.matching(scope, listing, query)} if every else {}
+
+        entries = having(letters)
+        # With its numbers a text is found among many of one pattern. If none has the words, none has both.
+        if not letters or len(entries) == listing.limit:
+            entries |= having(letters + numbers)
         return tuple(entries.values())
 
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:

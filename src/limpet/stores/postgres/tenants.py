@@ -106,13 +106,14 @@ def end(con: Con) -> None:
 def sent(con: Con, pipeline: Pipeline, statements: Sequence[Statement]) -> list[Cursor[Row]]:
     """Cursors of statements that are sent now, inside `together`."""
     cursors = []
+    unfiltered = False
     for statement in statements:
-        if isinstance(statement, Unfiltered):
-            send(pipeline, UNFILTERED)
-            cursors.append(con.execute(*statement, prepare=False))
-            send(pipeline, FILTERED)
-        else:
-            cursors.append(con.execute(*statement))
+        if isinstance(statement, Unfiltered) != unfiltered:  # Citus asks another server each time
+            unfiltered = not unfiltered
+            send(pipeline, UNFILTERED if unfiltered else FILTERED)
+        cursors.append(con.execute(*statement, prepare=False if unfiltered else None))
+    if unfiltered:
+        send(pipeline, FILTERED)
     return cursors
 
 
