@@ -921,11 +921,10 @@ def disk_full(world: World, chance: random.Random) -> None:
     note_added_to(world, chance, project)
     world.look(project)
     filler = world.disk / "filler"
-    with open(filler, "wb") as file:
+    with open(filler, "wb", buffering=0) as file:
         try:
             while True:
                 file.write(b"\0" * (1 << 16))
-                file.flush()
         except OSError:
             pass
     try:

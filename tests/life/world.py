@@ -32,6 +32,7 @@ CALLS = str(Path(__file__).with_name("calls.py"))
 REFERENCE = re.compile(r"Output cached: ([0-9a-f]{12,64})")
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "story", "version": "1"}}
 DISK_BYTES = 64 << 20
+PROFILE = "agent"  # of every server
 SLOW_SECONDS = 30.0  # nothing that a story does takes so long on any machine, but waiting for a lock
 Json = dict[str, Any]
 Call = tuple[str, Any, str]  # operation, arguments, session
@@ -118,7 +119,7 @@ class Server:
 
     def __init__(self, machine: Machine, where: Path, session: str = "", **more: Any) -> None:
         named = ("--session", session) if session else ()
-        words = (*COMMAND, "mcp", "--profile", "agent", "--structured", *named)
+        words = (*COMMAND, "mcp", "--profile", PROFILE, "--structured", *named)
         self.where, self.session, self.asked = where, session, 0
         self.process = machine.popen(*words, where=where, **more)
         self.instructions = str(self.request("initialize", HELLO)["result"]["instructions"])
@@ -259,7 +260,7 @@ class World:
     ) -> Json:
         """An operation through some door. Raises Refused with what the door says."""
         place = where or chance.choice(project.places)
-        able = [door for door in doors if door != "command" or command(operation, arguments, session) is not None]
+        able = [door for door in doors if has(door, operation, arguments, session)]
         weights = [{"http": 1, "library": 2}.get(door, 3) for door in able]
         door = chance.choices(able, weights)[0]
         self.log(f"    {door} {operation} {json.dumps(arguments, ensure_ascii=False)[:100]} in {place.name}")
@@ -302,7 +303,7 @@ class World:
 
     @contextmanager
     def served(self, where: Path) -> Iterator[httpx2.Client]:
-        words = (*COMMAND, "serve", "--port", "0", "--profile", "agent", "--token", TOKEN)
+        words = (*COMMAND, "serve", "--port", "0", "--profile", PROFILE, "--token", TOKEN)
         options = {"cwd": where, "env": self.machine.environment, "text": True}
         server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **options)  # type: ignore[call-overload]
         try:
@@ -489,6 +490,13 @@ def settled(what: str, there: Any, known: Any, unsure: list[str]) -> Any:
 def shortened(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 300 else f"{text[:200]}…{text[-80:]} ({len(text):,} characters)"
+
+
+def has(door: str, operation: str, arguments: Json, session: str) -> bool:
+    """Whether it can be done through this door: an agent has its profile, and most operations have a command."""
+    if door == "stdio":
+        return PROFILE in find(operation).profiles
+    return door != "command" or command(operation, arguments, session) is not None
 
 
 def in_session(operation: str) -> bool:
