@@ -136,7 +136,7 @@ def test_a_text_comes_when_the_prompt_says_its_name(called: Limpet, prompt: str,
         "Which decision comes next?",  # a tag of many says of what kind they are
         "The sunken ship is over there",
         "I want a qa list",  # so short a name is one only in capitals
-        "How many people wanted the soup on Wednesday?",  # words of a text whose tag says that it is about something else
+        "How many people wanted the soup on Wednesday?",  # the tag says that it is about something else
     ],
 )
 def test_what_only_looks_like_a_name_stays_silent(called: Limpet, prompt: str) -> None:
