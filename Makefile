@@ -91,8 +91,8 @@ test-browser: $(STAMP) ## The dashboard in a real Chromium (Debian: chromium, ch
 bench: $(STAMP) ## Measure; NAMES="start notes", QUICK=1, PEERS=1 (fetches other tools), STORY=file, WRITE=docs/benchmarks.md
 	$(PY) -m bench $(NAMES) $(if $(QUICK),--quick) $(if $(PEERS),--peers) $(if $(STORY),--story $(STORY)) $(if $(WRITE),--write $(WRITE))
 
-scoreboard: $(STAMP) ## Public benchmarks beside peers, onto docs/scoreboard.md; DATA=folder of what was fetched, NAMES="precision 10M"
-	$(PY) -m bench.scoreboard $(NAMES) $(if $(DATA),--data $(DATA)) --write docs/scoreboard.md
+scoreboard: $(STAMP) ## Public benchmarks beside peers, onto docs/scoreboard.md; DATA=folder of what was fetched, NAMES="precision 10M", MOST=1 of each size of BEAM
+	$(PY) -m bench.scoreboard $(NAMES) $(if $(DATA),--data $(DATA)) $(if $(MOST),--most $(MOST)) --write docs/scoreboard.md
 
 docs: $(STAMP) ## Write the pages that are generated: reference, settings, licences, commands, Python; and the plugin
 	$(PY) docs/make_reference.py

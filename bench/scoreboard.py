@@ -62,7 +62,7 @@ class Found(NamedTuple):
     details: str = ""  # tables for a section of their own
 
 
-Way = Callable[[Path], Found]
+Way = Callable[[Path, int | None], Found]
 
 
 def clone(data: Path, name: str) -> Path | None:
@@ -91,7 +91,7 @@ def _command(name: str) -> str:
 # --- the benchmarks ---------------------------------------------------------------------------------------------------
 
 
-def of_precision(data: Path) -> Found:
+def of_precision(data: Path, _most: int | None) -> Found:
     repository = clone(data, "precisionMemBench")
     if repository is None:
         return _absent("tenurehq/precisionMemBench", "PrecisionMemBench", "precision")
@@ -117,12 +117,12 @@ def of_precision(data: Path) -> Found:
 
 
 def of_beam(size: str) -> Way:
-    def run(data: Path) -> Found:
+    def run(data: Path, most: int | None) -> Found:
         repository = clone(data, "BEAM")
         if repository is None:
             return _absent("mohammadtavakoli78/BEAM", f"BEAM {size}", size)
         source = beam.Source(repository)
-        chosen = list(beam.conversations(source, size))
+        chosen = list(beam.conversations(source, size, most))
         notes = [said for _, said in chosen if said]
         result = beam.measured(iter(chosen))
         if not result.stores:
@@ -149,7 +149,7 @@ def _beam(name: str, found: Sequence[beam.Asked]) -> str:
     return f"{name.strip()} {shares}, p50 {p50} ms, p95 {p95} ms".strip()
 
 
-def of_locomo(data: Path) -> Found:
+def of_locomo(data: Path, _most: int | None) -> Found:
     path = data / "locomo" / "locomo10.json"
     if not path.exists():
         return _absent("locomo/locomo10.json", "LoCoMo", "locomo")
@@ -157,7 +157,7 @@ def of_locomo(data: Path) -> Found:
     return _ranked("LoCoMo, odd conversations", sets.locomo(path)[1::2], "locomo", digest([path]), silent)
 
 
-def of_functions(data: Path) -> Found:
+def of_functions(data: Path, _most: int | None) -> Found:
     silent = "code asked for in prose, of one library; the version of Python changes it"
     return _ranked("Functions", [stdlib.functions()], "functions", f"Python {platform.python_version()}", silent)
 
@@ -171,7 +171,7 @@ def _ranked(name: str, chosen: list[Set], command: str, data: str, silent: str) 
     return Found([_row(f"{name}, {asked} questions", mine, beside, "", command, data, silent)])
 
 
-def of_outputs(data: Path) -> Found:
+def of_outputs(data: Path, _most: int | None) -> Found:
     place = data / "outputs"
     if not (place / "questions.jsonl").exists():
         return _absent("outputs/", "Tool outputs", "outputs")
@@ -246,13 +246,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="name", help=f"what to measure: {', '.join(WAYS)}")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of what is not ours to pass on")
     parser.add_argument("--write", type=Path, help="the page; printed only otherwise")
+    parser.add_argument("--most", type=int, help="conversations of a size of BEAM; all of them otherwise")
     given = parser.parse_args()
     for name in given.names:
         if name not in WAYS:
             parser.error(f"there is no {name!r}; choose from {', '.join(WAYS)}")
     OUT.mkdir(parents=True, exist_ok=True)
     for name in given.names or WAYS:
-        found = WAYS[name](given.data)
+        found = WAYS[name](given.data, given.most)
         table(name, HEADS[:4], [row[:4] for row in found.rows])
         if given.write:
             write(given.write, name, found)

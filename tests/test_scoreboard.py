@@ -42,7 +42,7 @@ def test_what_was_measured_stays_where_the_data_is_absent(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", [name for name in WAYS if name != "functions"])  # which needs no data
 def test_a_row_without_its_data_says_what_is_absent(name: str, tmp_path: Path) -> None:
-    (found,) = WAYS[name](tmp_path).rows
+    (found,) = WAYS[name](tmp_path, None).rows
     assert found.ours.startswith("not measured: ")
     assert found.ours.endswith(" is not in the folder of data")
     assert (found.command, found.measured) == (f'`make scoreboard NAMES="{name}"`', "")

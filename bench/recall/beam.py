@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,6 +88,12 @@ class Source:
         except (FileNotFoundError, subprocess.CalledProcessError):
             return None
 
+    @cache  # noqa: B019 - there is one for a run
+    def parts(self, path: str) -> dict[int, Any]:
+        """Those parts of a conversation that are there, by their numbers."""
+        found = ((number, self.json(f"{path}/plan-{number}/chat.json")) for number in range(PARTS))
+        return {number: part for number, part in found if part is not None}
+
     def version(self) -> str:
         return git(self._folder, "rev-parse", "--short=12", "HEAD").strip()
 
@@ -94,6 +101,8 @@ class Source:
 def conversations(source: Source, size: str, most: int | None = None) -> Iterator[tuple[Set, str]]:
     """Those that are there, each with what is to be known of it."""
     folders = sorted((name for name in source.names(f"chats/{size}") if name.isdigit()), key=int)
+    if size == PARTED:  # the most complete ones first
+        folders.sort(key=lambda folder: -len(source.parts(f"chats/{size}/{folder}")))
     taken = 0
     for folder in folders:
         path = f"chats/{size}/{folder}"
@@ -112,27 +121,30 @@ def _single(source: Source, path: str) -> tuple[Set, str] | None:
 
 
 def _parted(source: Source, path: str, folders: Sequence[str]) -> tuple[Set, str] | None:
-    parts = {number: source.json(f"{path}/plan-{number}/chat.json") for number in range(PARTS)}
-    numbered = next((number for number in range(PARTS) if parts[number] is None), PARTS)
+    parts = source.parts(path)
+    numbered = next((number for number in range(PARTS) if number not in parts), PARTS)
     if not numbered:
         return None
     units: list[Unit] = []
+    first = 0
     for number in range(numbered):
-        units += _units(parts[number], f"p{number}", len(units))
+        units += _units(parts[number], f"p{number}", first)
+        first += sum(len(turn) for batch in parts[number] for turn in batch["turns"])
     queries = _queries(source, path, units)
     for number in range(numbered, PARTS):
-        units += _units(parts[number] or [], f"p{number}", None)
-    there = sum(part is not None for part in parts.values())
-    if there == PARTS:
+        units += _units(parts.get(number, []), f"p{number}", None)
+    if len(parts) == PARTS:
         return Set(path, units, queries), ""
     size, beside = tokens_of(units), 0
-    others = ((other, number) for other in folders if not path.endswith(f"/{other}") for number in range(PARTS))
-    for other, number in others:
-        chat = source.json(f"{path.rpartition('/')[0]}/{other}/plan-{number}/chat.json") if size < FULL else None
-        if chat:
-            more = list(_units(chat, f"c{other}p{number}", None))
-            units, size, beside = units + more, size + tokens_of(more), beside + 1
-    said = f"{path}: {there} of {PARTS} parts are there, the first {numbered} with numbers; {beside} of others beside"
+    others = (other for other in folders if not path.endswith(f"/{other}"))
+    for other in others if size < FULL else ():
+        for number, chat in source.parts(f"{path.rpartition('/')[0]}/{other}").items():
+            if size < FULL:
+                more = list(_units(chat, f"c{other}p{number}", None))
+                units, size, beside = units + more, size + tokens_of(more), beside + 1
+    said = (
+        f"{path}: {len(parts)} of {PARTS} parts are there, the first {numbered} with numbers; {beside} of others beside"
+    )
     return Set(path, units, queries), said
 
 
@@ -185,7 +197,7 @@ def measured(chosen: Iterator[tuple[Set, str]], beside: bool = True) -> Result:
             kept.add(one.units)
             seconds = time.perf_counter() - began
             _ask(result, one, OURS, kept.ask)
-            _ask(result, one, CUT, lambda query, kept=kept: kept.ask(query, more=False))
+            _ask(result, one, CUT, partial(kept.ask, more=False))
             kept.hold.close()
             result.stores.append(
                 Store(len(one.units), tokens_of(one.units), seconds, *on_disk(str(path)), path.stat().st_size)
@@ -216,7 +228,7 @@ def _ask(result: Result, one: Set, name: str, ask: Callable[[str], list[str]]) -
 
 
 def _mean(found: Sequence[Asked], cut: str, some: bool = False) -> float:
-    values = [getattr(one, cut) for one in found]
+    values: list[float] = [getattr(one, cut) for one in found]
     return sum(value > 0 if some else value for value in values) / (len(values) or 1)
 
 
