@@ -68,10 +68,13 @@ def run(sizes: Sizes) -> None:
         f"notes, of {notes:,}": "/notes",
         f"conversation of {messages:,} messages": f"/messages?session=talk&first={messages // 2}",
         f"sessions, of {sessions:,}": "/sessions?page=1",
-        "recall": "/recall?q=which+boiler+was+repaired+in+house+77",
+        f"recall, of {notes + EVENTS:,} texts": "/recall?q=what+does+note+77+say+about+its+topic",
         "the reference, of the documentation": "/docs?page=reference",
     }
     pages |= {page.name: f"/{page.name}" for page in NAVIGATION if page.name not in ("notes", "recall", "sessions")}
+    index = [sys.executable, "-m", "limpet", "index", "--store", str(place / "ours.db"), "--project", project]
+    static = clean_environment() | {"LIMPET_SET": "recall.model=static"}
+    subprocess.run(index, check=True, env=static, cwd=place, capture_output=True)
     found: dict[str, list[list[float]]] = {name: [] for name in pages}
     with _served(place, project) as (url, entrance), _chromium(browser, driver) as window:
         _sign_in(window, entrance)

@@ -29,6 +29,7 @@ class Use(NamedTuple):
     arguments: Json
     server: str = ""
     used: int = 100
+    begun: tuple[Any, ...] = ()  # turns of the sub-agent that this begins, where it works beside its parent
 
 
 Turn = Say | Use

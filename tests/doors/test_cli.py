@@ -199,7 +199,7 @@ def test_a_mistyped_import_says_what_there_is(cli: Cli) -> None:
         ran = cli("import", *words)
         assert ran.code == 3
         assert words[0] in ran.err
-        assert "transcript, store, server-memory" in ran.err
+        assert "transcript, store, chatgpt, claude-chat, server-memory" in ran.err
 
 
 def test_sessions_are_listed_shown_begun_and_archived(cli: Cli) -> None:

@@ -98,3 +98,34 @@ def test_a_session_is_attached_to_a_parent_once(place: Place) -> None:
         (child,) = [session for session in hold.sessions() if session.id == "child"]
         assert (child.parent, child.task) == ("main", "look")
         assert hold.session("child").notepad.read() == "mine"
+
+
+def test_a_sub_agent_of_copilot_has_the_session_that_copilot_gives_it(place: Place) -> None:
+    write: Json = {"sessionId": "child", "toolName": "limpet-write_notepad", "toolArgs": {"content": "SUB plan"}}
+    assert place.hook("copilot", "before-tool", {**write, "sessionId": "main"}) == {}  # the server knows the main one
+    told = {"agentId": "child", "agentType": "general-purpose", "parentAgentId": "main"}
+    changed = place.hook("copilot", "before-tool", write | told)["modifiedArgs"]
+    assert changed == {"content": "SUB plan", "session_id": "child"}
+    assert place.hook("copilot", "stop", {"sessionId": "child", "stopReason": "end_turn"} | told) == {}
+    with place.open() as hold:
+        hold.call("write_notepad", changed)
+        assert hold.session("main").notepad.read() == "# MAIN-PLAN"
+        (child,) = [session for session in hold.sessions() if session.id == "child"]
+        assert (child.parent, child.task) == ("main", "general-purpose")
+    assert place.log == ""
+
+
+def test_a_sub_agent_of_codex_is_a_thread_that_the_server_tells_apart(place: Place) -> None:
+    turn = {"session_id": "main", "thread_id": "main"}
+    below = {**turn, "thread_id": "t1", "parent_thread_id": "main"}
+    threads = (turn, below, {**turn, "thread_id": "t2", "parent_thread_id": "t1"})
+    with Lines([*COMMAND, "mcp"], place.environment() | {"LIMPET_FOLDER": str(place.project)}) as server:
+        server.open("2025-06-18")
+        for number, thread in enumerate(threads):
+            call = {"name": "update_notepad", "arguments": {"operation": "append", "content": f"plan {number}"}}
+            server.ask("tools/call", {**call, "_meta": {"x-codex-turn-metadata": thread}})
+    with place.open() as hold:
+        pads = {id: hold.session(id).notepad.read() for id in ("main", "main.t1", "main.t2")}
+        parents = {session.id: session.parent for session in hold.sessions()}
+    assert pads == {"main": "# MAIN-PLANplan 0", "main.t1": "plan 1", "main.t2": "plan 2"}
+    assert (parents["main.t1"], parents["main.t2"]) == ("main", "main.t1")

@@ -985,7 +985,7 @@ def dashboard_opened(world: World, chance: random.Random) -> None:
     project = of(world, chance)
     note_added_to(world, chance, project)
     with world.served(project.folder) as http:
-        for page in ("/", "/notes", "/memory", "/sessions", "/outputs", "/history", "/journal", "/health"):
+        for page in ("/overview", "/notes", "/memory", "/sessions", "/outputs", "/history", "/journal", "/health"):
             answer = http.get(page, headers={"Accept": "text/html"})
             if answer.status_code != 200:
                 raise Broken(f"the page {page}: {answer.status_code} {answer.text[:200]}")

@@ -103,6 +103,8 @@ def called(known: Limpet) -> Limpet:
     known.session("old").notes.add("Service charts: every service has its own one in ops", tags=["helm", "chart"])
     known.session("old").memory.write("feature-flags", "They live in Unleash and are removed after a month")
     known.session("old").notes.add("Jobs run on version 1.29 in three zones", tags=["kubernetes"])
+    known.session("old").notes.add("We left Prometheus for its price and send figures to Mimir", tags=["promethius"])
+    known.session("old").notes.add("Two people on call swap on Wednesday at noon", tags=["pager"])
     for number in range(5):
         known.session("old").notes.add(f"Decided {number}: blue, and why", tags=["decision"])
     return known
@@ -119,6 +121,7 @@ def called(known: Limpet) -> Limpet:
         ("Remove all feature flags that nobody uses", "They live in Unleash"),  # a key
         ("Write a kuberentes liveness probe", "Jobs run"),  # two letters changed places
         ("Write a kubernets liveness probe", "Jobs run"),  # one is missing
+        ("Is Prometheus slow?", "We left"),  # the slip is in the tag, and the text has the word as it should be
     ],
 )
 def test_a_text_comes_when_the_prompt_says_its_name(called: Limpet, prompt: str, begins: str) -> None:
@@ -133,6 +136,7 @@ def test_a_text_comes_when_the_prompt_says_its_name(called: Limpet, prompt: str,
         "Which decision comes next?",  # a tag of many says of what kind they are
         "The sunken ship is over there",
         "I want a qa list",  # so short a name is one only in capitals
+        "How many people wanted the soup on Wednesday?",  # the tag says that it is about something else
     ],
 )
 def test_what_only_looks_like_a_name_stays_silent(called: Limpet, prompt: str) -> None:

@@ -386,7 +386,8 @@ class Judge:
 
     def _is_of_a_client(self, path: Path) -> bool:
         """Where coding agents keep what is a person's: Claude Code the servers of a project, others all they have."""
-        folders = [self.world.home / client.home_folder for client in clients.every() if client.home_folder]
+        names = {name for client in clients.every() for name in (client.home_folder, client.skills_folder) if name}
+        folders = [self.world.home / name for name in names]
         inside = any(path.is_relative_to(folder) or path in folder.parents for folder in folders)
         return path == self.world.home / ".claude.json" or (inside and path.is_relative_to(self.world.home))
 

@@ -47,7 +47,7 @@ LEFT = "                    self.put_aside(path, digest_of(data))\n"
 LATE = "if not stat.S_ISREG(info.st_mode) or info.st_mtime_ns <= int(put_aside) - 100_000_000:\n"
 SYNC = "            os.fdatasync(self._handle)\n"
 SAVED = '            self.pending[details["text"]] = self._last\n'
-TAGS = "con.rows(TAG_COUNTS, (*scope, kind, session))"
+READ = "self._db.rows(ONE_ENTRY, (scope.tenant, scope.project, kind, key))"
 BELIEVED = '    if trusted == brought.digest != "":\n'
 OUTSIDE = "    if not path.startswith(home.rstrip(os.sep) + os.sep):\n"
 LINKED = "    if path != plain and (not target.endswith"
@@ -60,7 +60,7 @@ BUGS = (
         "commits are not synced",
         "power",
         30,
-        ((FILE, '"PRAGMA synchronous = FULL; PRAGMA cell', '"PRAGMA synchronous = OFF; PRAGMA cell'),),
+        (("stores/sqlite/connection.py", "synchronous = FULL; PRAGMA cell", "synchronous = OFF; PRAGMA cell"),),
     ),
     Bug(
         "a new name is not synced",
@@ -153,14 +153,14 @@ BUGS = (
         ),
     ),
     Bug(
-        "a filter is put into the SQL",
+        "a key is put into the SQL",
         "injections",
         6_000,
         (
             (
                 ENTRIES,
-                TAGS,
-                "con.rows(TAG_COUNTS.replace('session = ?', f\"session = '{session}'\"), (*scope, kind))",
+                READ,
+                "self._db.rows(ONE_ENTRY.replace('key = ?', f\"key = '{key}'\"), (scope.tenant, scope.project, kind))",
             ),
         ),
     ),

@@ -208,11 +208,11 @@ def read(client: CodingAgent, name: str, payload: Mapping[str, Any]) -> HookEven
         arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments),
         client.result_text(_result(response, client.result_folders(payload))),
         _failed(response),
-        bool(payload.get("agent_id") or payload.get("parent_session_id")),
+        any(map(payload.get, ("agent_id", "parent_session_id", "parentAgentId"))),
         text("transcript_path", "transcriptPath"),
         payload,
-        text("agent_id"),
-        text("parent_session_id"),
+        text("agent_id", "agentId"),
+        text("parent_session_id", "parentAgentId"),
     )
 
 

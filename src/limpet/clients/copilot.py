@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from limpet.clients.edits import Edit, InstallTarget
 
 EVENTS = {
-    "sessionStart": "session-start",
-    "userPromptSubmitted": "prompt",
-    "postToolUse": "after-tool",
-    "preCompact": "before-compact",
-    "agentStop": "stop",
-    "sessionEnd": "session-end",
+    "sessionStart": ("session-start", ""),
+    "userPromptSubmitted": ("prompt", ""),
+    "preToolUse": ("before-tool", "limpet-.*"),  # sub-agents share the server, which does not know them apart
+    "postToolUse": ("after-tool", ""),
+    "preCompact": ("before-compact", ""),
+    "agentStop": ("stop", ""),
+    "sessionEnd": ("session-end", ""),
 }
 _RECORD_TYPES = ("session.start", "user.message", "assistant.message", "tool.execution_complete")
 
@@ -34,6 +35,7 @@ class Copilot(CodingAgent):
     project_guidance = ("AGENTS.md",)
     user_guidance = (".copilot", "copilot-instructions.md")
 
+    tells_session = True
     session_variables = ("COPILOT_AGENT_SESSION_ID",)
     variables = ("COPILOT_CLI",)
 
@@ -47,11 +49,12 @@ class Copilot(CodingAgent):
             event: [
                 {
                     "type": "command",
+                    **({"matcher": matcher} if matcher else {}),
                     "bash": target.command_line("hook", "--client", self.name, name),
                     "timeoutSec": HOOK_SECONDS,
                 }
             ]
-            for event, name in EVENTS.items()
+            for event, (name, matcher) in EVENTS.items()
         }
         text = json.dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
         folder = (".copilot", "hooks") if target.scope == "user" else (".github", "hooks")
@@ -68,6 +71,8 @@ class Copilot(CodingAgent):
         if answer.output is not None:
             kind = "failure" if event.failed else "success"
             return {"modifiedResult": {"resultType": kind, "textResultForLlm": answer.output}}
+        if answer.arguments is not None:
+            return {"modifiedArgs": answer.arguments}
         return {"additionalContext": answer.context} if answer.context else {}
 
     def is_record(self, record: Mapping[str, Any]) -> bool:

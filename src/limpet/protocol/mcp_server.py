@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from limpet.catalogue.operation import Operation
     from limpet.model import Handoff
     from limpet.session import greeting as greetings
-    from limpet.session import sessions
+    from limpet.session import sessions, tree
     from limpet.session.greeting import Greeting
     from limpet.settings import Bounds
 else:
-    greetings, sessions = map(LateModule, ("session.greeting", "session.sessions"))
+    greetings, sessions, tree = map(LateModule, ("session.greeting", "session.sessions", "session.tree"))
 
 STRUCTURED_KEY = "limpet/structured"  # true in the _meta of a call or of tools/list asks for values and their schemas
 
@@ -163,11 +163,21 @@ def session_named_by(meta: object) -> str | None:
     """The session a client names in the `_meta` of a call, for the clients known to do so."""
     if not isinstance(meta, dict):
         return None
-    turn = meta.get("x-codex-turn-metadata")
-    for name in (meta.get("agent-session-id"), turn.get("session_id") if isinstance(turn, dict) else None):
+    for name in (meta.get("agent-session-id"), _sessions_of_turn(meta)[0]):
         if isinstance(name, str) and name:
             return name
     return None
+
+
+def _sessions_of_turn(meta: Json) -> tuple[object, str]:
+    """The session of a turn of Codex, and the one that began it: a sub-agent is a thread of its own in a session."""
+    turn = meta.get("x-codex-turn-metadata")
+    if not isinstance(turn, dict):
+        return None, ""
+    session, thread, parent = (turn.get(name) for name in ("session_id", "thread_id", "parent_thread_id"))
+    if not (session and thread and parent and all(isinstance(name, str) for name in (session, thread, parent))):
+        return session, ""
+    return f"{session}.{thread}", session if parent == session else f"{session}.{parent}"
 
 
 Handler = Callable[[Json, ClientState, str], Json]  # params, client, revision
@@ -362,6 +372,8 @@ class Surface:
         try:
             if session is not None and session == named and operation.name not in self._begin:
                 self._check_session(operation, session, params, client)
+            if session not in client.greeted:
+                self._record_parent(params)
             first = None if session in client.greeted else self._greeting(operation.name, session, client)
             masking = Masking()
             value = self._hold.run(operation, arguments, self._session_of(params, client), self._by, masking)
@@ -378,6 +390,13 @@ class Surface:
             # Some clients show the model this alone, so it has the context too.
             answer["structuredContent"] = {**reply, **({"context": context} if context else {})}
         return answer
+
+    def _record_parent(self, params: Json) -> None:
+        """A sub-agent that its client names begins below the session it names as the parent."""
+        meta = params.get("_meta")
+        session, parent = _sessions_of_turn(meta) if isinstance(meta, dict) else (None, "")
+        if parent and isinstance(session, str) and not self._reader and self._session is None:
+            tree.attach(self._hold.context(session, self._by), parent, "")
 
     def _in_listed_words(
         self, operation: Operation, arguments: Json, problem: LimpetError, params: Json, client: ClientState

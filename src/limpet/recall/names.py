@@ -32,10 +32,11 @@ _LABEL = re.compile(r"([^\n:.!?]{2,48}):\s")
 
 
 def called(prompt: str, entries: Sequence[Entry]) -> set[str]:
-    """The keys of those entries whose name the prompt says."""
+    """The keys of those entries whose name the prompt says, or says as the text itself spells it."""
     words = _words(prompt)
     capitals = {analyse.fold(word) for word in re.findall(r"\b[A-Z][A-Z\d]+\b", prompt)}
     every = {entry.key: set(_names(entry)) for entry in entries}
+    spelled = {entry.key: set(words).intersection(_words(entry.content)) for entry in entries}
     counts = Counter(name for names in every.values() for name in names)
     return {
         key
@@ -43,7 +44,7 @@ def called(prompt: str, entries: Sequence[Entry]) -> set[str]:
         if any(
             counts[name] <= limits.UNASKED_ENTRIES
             and (len("".join(name)) > SHORT or name[0] in capitals)
-            and _stands_in(name, words)
+            and (_stands_in(name, words) or _meant(name, words, spelled[key]))
             for name in names
         )
     }

@@ -44,6 +44,7 @@ TEXT_WORDS = 40  # of a text, in which its subject is named
 LEAST_WORDS = 2  # that a text shares with the prompt
 LEAST_RARITY = 1.15  # of the shared words together; a word that one text alone has counts 1
 LEAST_SHARE = 0.2  # of a text's own words
+LEAST_SHARE_TAGGED = 0.4  # of a note with tags: they say what it is about, and the prompt says none of them
 LEAST_OF_PROMPT = 0.25  # of the rarity of the prompt's words that the project knows
 AMONG = 0.75  # of the best that another one has to reach
 _IDENTIFIER = re.compile(r"[A-Za-z][\w-]*[._/][\w./-]*\w|[A-Za-z]+[_\d]\w*|[a-z]+[A-Z]\w+")
@@ -66,8 +67,9 @@ class Fit(NamedTuple):
             return True
         if self.identifier:
             return self.share >= LEAST_SHARE / 2
+        least = LEAST_SHARE_TAGGED if self.entry.tags else LEAST_SHARE
         enough = self.words >= LEAST_WORDS and self.rarity >= LEAST_RARITY
-        return enough and self.share >= LEAST_SHARE and self.of_prompt >= LEAST_OF_PROMPT
+        return enough and self.share >= least and self.of_prompt >= LEAST_OF_PROMPT
 
 
 class Unasked(NamedTuple):

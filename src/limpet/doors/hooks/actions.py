@@ -18,7 +18,7 @@ from limpet.catalogue.operation import Context, session_name
 from limpet.clients import session_id
 from limpet.clients.base import HookAnswer, HookEvent, a_text
 from limpet.doors.hooks import triage
-from limpet.doors.hooks.triage import OWN_PREFIX, SHOWN, Hook, Outcome, end_action, keep_action
+from limpet.doors.hooks.triage import SHOWN, Hook, Outcome, end_action, keep_action, own_tool
 from limpet.errors import LimpetError, NotFound
 from limpet.light import TYPE_CHECKING, json
 from limpet.model import AGENT, FILE, SESSION, Entry, Scope
@@ -202,14 +202,15 @@ def name_session(hook: Hook) -> Outcome:
     event = hook.event
     arguments = json.loads(event.arguments or "{}")
     try:
-        operation = table.find(event.tool.rpartition(OWN_PREFIX)[2].lstrip("_"))
+        operation = table.find(own_tool(event.tool))
     except LimpetError:
         return Outcome()  # another server's tool
     reads_another = operation.read_only and bool(arguments.get("session_id"))
     if not operation.in_session or reads_another or (arguments.get("session_id") and not event.subagent):
         return Outcome()
     if event.parent_session and hook.store_exists():
-        tree.attach(opened(hook), event.parent_session, a_text(event.payload.get("agent_type")))
+        kind = event.payload.get("agent_type", event.payload.get("agentType"))
+        tree.attach(opened(hook), event.parent_session, a_text(kind))
     return Outcome(HookAnswer(arguments={**arguments, "session_id": event.own_session}))
 
 

@@ -42,7 +42,7 @@ OWN_TOOLS = (
     *("*list_outputs", "*scratchpad_*"),
 )
 READING = "output read"  # of the command that prints a stored result, which is not kept again
-OWN_PREFIX = "limpet_"  # of Limpet's tools, in agents that do not name the session
+OWN_PREFIXES = ("limpet_", "limpet-")  # of Limpet's tools: agents join server and tool in their own way
 
 
 class Outcome(NamedTuple):
@@ -174,9 +174,15 @@ def keep_action(hook: Hook) -> str:
 
 def before_tool(hook: Hook) -> str:
     event = hook.event
-    if OWN_PREFIX not in event.tool or not event.session:
+    if not own_tool(event.tool) or not event.session:
         return ""
     return "" if event.client.tells_session and not event.subagent else "name_session"
+
+
+def own_tool(name: str) -> str:
+    """The name that Limpet has for a tool of its server; empty for the tools of others."""
+    prefix = next((prefix for prefix in OWN_PREFIXES if prefix in name), "")
+    return name.rpartition(prefix)[2].lstrip("_") if prefix else ""
 
 
 def before_model(hook: Hook) -> str:

@@ -189,13 +189,13 @@ def savings(view: View) -> DrawnPage:
     days = by_day(saved.rows, began)
     figures = el(
         "dl",
-        parts.figure(f"{total.saved:,}", "Tokens saved", f"counted as {total.tokenizer}"),
+        parts.figure(f"{total.saved:,}", "Tokens saved", counted(total.tokenizer)),
         parts.figure(f"{total.observed:,}", "Would have entered", f"{total.calls:,} big results"),
         parts.figure(f"{total.returned:,}", "Shown instead"),
         parts.figure(f"{total.read_back:,}", "Read back later", f"{total.reads:,} reads"),
         class_="figures",
     )
-    plot = _scrolled(chart(days)) if days else parts.nothing("Nothing was saved yet: no big result has come by.")
+    plot = chart(days) if days else parts.nothing("Nothing was saved yet: no big result has come by.")
     main = html.many(
         parts.heading(
             "Savings", sub="Observed, less what was shown instead, less what was read back. It may be below zero."
@@ -210,6 +210,12 @@ def savings(view: View) -> DrawnPage:
         ),
     )
     return DrawnPage("Savings", main, "/savings")
+
+
+def counted(tokenizer: str) -> str:
+    """`estimate(o200k)`, in words."""
+    name = tokenizer.removeprefix("estimate(").removesuffix(")")
+    return f"counted as {name}" if name == tokenizer else f"an estimate of {name}'s count"
 
 
 def by_day(rows: Sequence[Savings], began: dict[str, int]) -> list[Day]:
@@ -288,7 +294,7 @@ def chart(days: Sequence[Day]) -> Html:
         " in all",
         class_="dim",
     )
-    return html.many(drawing, key)
+    return html.many(_scrolled(drawing), key)
 
 
 def _bar(day: Day, x: float, step: float, y: Callable[[int], float]) -> Html:
