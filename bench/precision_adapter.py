@@ -40,7 +40,7 @@ class Beliefs:
         tags = [name, *aliases][:MOST_TAGS] if ALIASES else []
         project, note = self.notes.get((user, belief)) or (self._project(user, body["metadata"].get("scope")), "")
         if note:
-            project.call("update_note", {"id": note, "content": f"{name}: {content}", "tags": tags}, session=belief)
+            project.call("update_note", {"id": note, "content": f"{name}: {content}"}, session=belief)
         else:
             added = project.call("add_note", {"content": f"{name}: {content}", "tags": tags}, session=belief)
             note = added["note_id"]

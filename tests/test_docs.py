@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -50,6 +53,36 @@ def test_a_list_of_coding_agents_is_that_of_their_files(name: str) -> None:
     assert sentence is not None, f"{page} has no sentence like {pattern}"
     listed = re.split(r",|\band\b|# or", sentence[1].replace("`", "").replace("\n", " "))
     assert {item.strip() for item in listed} == expected
+
+
+def test_the_table_of_agents_says_yes_where_a_test_runs_the_agent_and_why_not_elsewhere() -> None:
+    lines, names = (getattr(importlib.import_module("clients.conftest"), name) for name in ("LINES", "NAMES"))
+    modules = [importlib.import_module(f"clients.{path.stem}") for path in (ROOT / "tests" / "clients").glob("*.py")]
+    kinds = {kind.name: kind for module in modules for kind in vars(module).values() if hasattr(kind, "compacting")}
+    page = (ROOT / "docs" / "clients.md").read_text(encoding="utf-8").partition("## What is proven")[2]
+    head, _, *rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in page.splitlines() if row[:1] == "|"]
+    assert [title.split()[-1] for title in head[1:]] == [sys.modules[kinds[name].__module__].VERSION for name in names]
+    assert [row[0] for row in rows] == list(lines)
+    tested = {(test, name) for module in modules for test, kind in _agent_tests(module) for name in kind}
+    for title, *cells in rows:
+        for name, cell in zip(names, cells, strict=True):
+            is_tested = any(
+                part in test and name == tested_name for part in lines[title] for test, tested_name in tested
+            )
+            shell_alone = title.startswith("big results of its shell")
+            seen = is_tested and (not shell_alone or (kinds[name].shell_replaced and bool(kinds[name].shell)))
+            assert (cell in ("yes", "by `wrap`")) is seen, f"{title}, {name}: {cell!r}"
+            number = re.search(r"\((\d)\)", cell)
+            assert number is None or f"\n{number[1]}. " in page
+
+
+def _agent_tests(module: ModuleType) -> Iterator[tuple[str, set[str]]]:
+    """The tests of a module of `tests/clients`, each with the agents it runs."""
+    for name, function in inspect.getmembers(module, inspect.isfunction):
+        if name.startswith("test_"):
+            given = [mark.args[1] for mark in getattr(function, "pytestmark", ()) if mark.args[:1] == ("kind",)]
+            given += [module.AGENTS] if "agent" in inspect.signature(function).parameters else []
+            yield name, {kind.name for kinds in given for kind in kinds}
 
 
 def test_every_snippet_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from clients.stub import Json, Say, Use
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(400)]
 CALLS, BIG_EVERY = 30, 5
 SMALL = 0.05  # more bytes in a session whose results are small
-NUMBERS = "seq {} 3650 | head -c 14000"
+NUMBERS = "seq {} 4000 | head -c 14000"
 
 
 def size(request: Json) -> int:

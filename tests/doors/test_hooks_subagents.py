@@ -117,8 +117,8 @@ def test_a_sub_agent_of_copilot_has_the_session_that_copilot_gives_it(place: Pla
 
 def test_a_sub_agent_of_codex_is_a_thread_that_the_server_tells_apart(place: Place) -> None:
     turn = {"session_id": "main", "thread_id": "main"}
-    threads = (turn, {**turn, "thread_id": "t1", "parent_thread_id": "main"})
-    threads += ({**turn, "thread_id": "t2", "parent_thread_id": "t1"},)
+    below = {**turn, "thread_id": "t1", "parent_thread_id": "main"}
+    threads = (turn, below, {**turn, "thread_id": "t2", "parent_thread_id": "t1"})
     with Lines([*COMMAND, "mcp"], place.environment() | {"LIMPET_FOLDER": str(place.project)}) as server:
         server.open("2025-06-18")
         for number, thread in enumerate(threads):

@@ -393,7 +393,8 @@ class Surface:
 
     def _record_parent(self, params: Json) -> None:
         """A sub-agent that its client names begins below the session it names as the parent."""
-        session, parent = _sessions_of_turn(params.get("_meta") or {})
+        meta = params.get("_meta")
+        session, parent = _sessions_of_turn(meta) if isinstance(meta, dict) else (None, "")
         if parent and isinstance(session, str) and not self._reader and self._session is None:
             tree.attach(self._hold.context(session, self._by), parent, "")
 
