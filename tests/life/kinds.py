@@ -368,7 +368,7 @@ def context_compacted(world: World, chance: random.Random) -> None:
     )
     world.hook("before-compact", place, session, hook_event_name="PreCompact", trigger="auto")
     back = world.hook("session-start", place, session, hook_event_name="SessionStart", source="compact")
-    name = max(content.split(), key=len)
+    name = json.dumps(max(content.split(), key=len), ensure_ascii=False)[1:-1]
     if name not in json.dumps(back, ensure_ascii=False):
         raise Broken(f"after a compaction the notepad is not back: {json.dumps(back, ensure_ascii=False)[:400]}")
     if chance.random() < 0.5:
