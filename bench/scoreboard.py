@@ -84,8 +84,8 @@ def _absent(what: str, name: str, command: str) -> Found:
     return Found([Row(name, said, command=_command(command))])
 
 
-def _command(name: str) -> str:
-    return f'`make scoreboard NAMES="{name}"`'
+def _command(name: str, most: int | None = None) -> str:
+    return f'`make scoreboard NAMES="{name}"{f" MOST={most}" if most else ""}`'
 
 
 # --- the benchmarks ---------------------------------------------------------------------------------------------------
@@ -136,6 +136,7 @@ def of_beam(size: str) -> Way:
         shown = f"{_beam('', mine)}; {beam.stored(result)}"
         name = f"BEAM {size}, {len(mine)} questions"
         row = _row(name, shown, beside, goal, size, f"mohammadtavakoli78/BEAM {version(repository)}", silent)
+        row = row._replace(command=_command(size, most))
         parts = (("R@10", *beam.by_type(result, "ten")), ("R@20", *beam.by_type(result, "twenty")))
         tables = [f"{title} by type of question:\n\n{_table(heads, lines)}" for title, heads, lines in parts]
         return Found([row], "\n\n".join([*(f"{note}." for note in notes), *tables]))
