@@ -84,8 +84,12 @@ def _absent(what: str, name: str, command: str) -> Found:
     return Found([Row(name, said, command=_command(command))])
 
 
+def _start(name: str) -> str:
+    return f'`make scoreboard NAMES="{name}"'
+
+
 def _command(name: str, most: int | None = None) -> str:
-    return f'`make scoreboard NAMES="{name}"{f" MOST={most}" if most else ""}`'
+    return f"{_start(name)}{f' MOST={most}' if most else ''}`"
 
 
 # --- the benchmarks ---------------------------------------------------------------------------------------------------
@@ -214,11 +218,11 @@ def write(path: Path, name: str, found: Found) -> None:
     """Put the rows of one benchmark on the page. Rows that were measured earlier stay, where these were not."""
     parts = kept(path.read_text(encoding="utf-8")) if path.exists() else {}
     lines = parts.get(ROWS, "").splitlines()[2:]
-    earlier = [line for line in lines if _command(name) in line]
+    earlier = [line for line in lines if _start(name) in line]
     if earlier and not found.rows[0].measured:
         return
     others = [line for line in lines if line not in earlier]
-    order = [_command(one) for one in WAYS]
+    order = [_start(one) for one in WAYS]
     made = [_line(row) for row in found.rows] + others
     made.sort(key=lambda line: next((at for at, command in enumerate(order) if command in line), len(order)))
     parts[ROWS] = "\n".join([_line(HEADS), "|---" * len(HEADS) + "|", *made])
