@@ -32,7 +32,7 @@ _NAMED = (
     rf"(?i:{_NAME}(?:{MEMBER})?[ \t]{{0,8}}{_SEPARATOR}[ \t]{{0,8}}){_VALUE}",
     rf"(?i:{_NAME}[ \t]{{0,8}},[ \t]{{0,8}})[bBrRuU]{{0,2}}\\{{0,4}}[\"'`][^ \n]{{6}}",
     rf"(?i:{_NAME}[ \t]{{0,8}}>[ \t]{{0,8}})[^<>\s]{{3}}",
-    rf"(?i:--[a-z0-9_.$-]{{0,64}}{_NAME}[ \t]{{1,9}}){_VALUE}",
+    rf"(?i:--(?:[a-z0-9_.$][a-z0-9_.$-]{{0,63}})?{_NAME}[ \t]{{1,9}}){_VALUE}",
     rf"(?i:_key{SUFFIXES}{_CLOSE}[ \t]{{0,8}}=[ \t]{{0,8}}){_VALUE}",
 )
 _KEY_BLOCK = r"-----(?:BEGIN|END)[ +](?:[A-Z0-9]{1,12}[ +]){0,3}PRIVATE[ +]KEY|LS0tLS1CRUdJTi|Private-Lines: "
@@ -45,7 +45,7 @@ _AROUND = (
 )
 _COMMANDS = (
     "(?i:" + "|".join(re.escape(command) for command, *_ in COMMAND_LINES) + ")",
-    r"(?i:echo)[ \t]{1,4}[^\n|]{1,200}\|[ \t]{0,4}(?:sudo|chp|passwd|docker|podman|helm|oras|nerdctl|kinit|cryp)",
+    r"\|[ \t]{0,4}(?:sudo|chp|passwd|docker|podman|helm|oras|nerdctl|kinit|cryp)",  # behind an echo
     rf"{_BLANK}(?i:-(?:pass(?:word|wd|phrase)?|token|secret|api-?key)[ =])[^\s-][^\s]{{5}}",
 )
 _FILES = (
@@ -61,10 +61,10 @@ _SPOKEN = (
     rf"(?i:{_NAMES}{_SPACES}(?:{FOR})[ \t][^\n:=]{{1,140}}(?:[:=]|[ \t](?:{IS})[ \t:]))",
     rf"(?i:(?:{WITH}){_SPACES}{_NAMES}{_SPACES})[^\s]{{0,24}}[0-9!@#$%^&*+=?~]",
     rf"(?i:{_NAMES}|token|key|secret)[ \t]{{0,3}}(?:{'|'.join(WIDE)})",
-    rf"[ \t](?i:(?:{'|'.join(AS)})[ \t](?:[a-z']{{1,16}}[ \t]){{0,4}}{_NAMES})",
+    rf"[ \t](?i:(?:{'|'.join(AS)})[ \t](?:[a-z']+[ \t]){{0,4}}{_NAMES})",
     "(?i:" + "|".join(WORDS) + ")",
-    rf"(?i:{ACCOUNT})[^\n/\"'<>{{}}]{{0,60}}[ \t:][\w.@-]{{2,64}}[ \t]{{0,2}}/[ \t]{{0,2}}[^\s/]{{6}}",
-    rf"(?i:(?:token|key|secret)[^\n:=]{{0,130}}[ \t](?:{IS})[ \t]{{0,3}}[:=]?)[^A-Za-z0-9]{{0,12}}[\w+/.-]{{16}}",
+    rf"(?i:{ACCOUNT})",  # before a pair with a slash
+    rf"[ \t](?i:{IS})[ \t]{{0,3}}[:=]?[^A-Za-z0-9]{{0,12}}[\w+/.-]{{16}}",  # some words behind "token"
     r"(?i:seed|recovery|mnemonic|backup|wallet)[^\n]{0,24}(?:is|are|[:=])[ \t\"'`]{0,4}(?i:[a-z]{3,8}[ \t]{1,2}){11}",
 )
 _DISCORD = r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}"
