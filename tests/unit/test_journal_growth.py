@@ -76,6 +76,7 @@ WORK: dict[str, Callable[[str], object]] = {
     "decision": lambda text: edit.add_decision(text, Decision("2026-01-01", "a", "b", "c")),
     "rotate": rotated,
     "purge": lambda text: removal.without(text, ["- [ ] a\n"]),
+    "what undo needs": lambda text: removal.hunks_between(text, f"x\n{text}y\n"),
     "merge": lambda text: merge.merge(text, f"x\n{text}y\n", f"z\n{text.replace('a', 'q', 1)}w\n"),
 }
 

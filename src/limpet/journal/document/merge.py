@@ -50,7 +50,7 @@ def merge(base: str, ours: str, theirs: str) -> MergeResult:
     merged: list[str] = []
     conflicts: list[MergeConflict] = []
     at = at_theirs = 0
-    for low, high, our_span, their_span in _regions(_changes(keys[0], keys[1]), _changes(keys[0], keys[2])):
+    for low, high, our_span, their_span in _regions(changed_spans(keys[0], keys[1]), changed_spans(keys[0], keys[2])):
         merged += right[at_theirs : at_theirs + low - at]  # unchanged on both sides; line ends as the person has them
         at_theirs += low - at
         ours_part = left[our_span[0] : our_span[1]]
@@ -128,7 +128,7 @@ def _key(piece: str) -> str:
     return piece.replace("\r\n", "\n").removesuffix("\n").removesuffix("\r")
 
 
-def _changes(base: list[str], side: list[str]) -> list[Span]:
+def changed_spans(base: list[str], side: list[str]) -> list[Span]:
     """Where a side differs from the base."""
     head = 0
     while head < min(len(base), len(side)) and base[head] == side[head]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import Any
 
 from limpet.journal.document import entries
 from limpet.journal.document.edit import ARCHIVE_CHARS, spliced
 from limpet.journal.document.markup import JournalDocument, one_line, scan, unescape
+from limpet.journal.document.merge import changed_spans
 from limpet.platform import sha256
 from limpet.record import NamedTuple
 
@@ -94,14 +94,12 @@ def hunks_between(before: str, after: str) -> tuple[Hunk, ...]:
     """What changed, line by line."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     starts = [0, *accumulate(map(len, new))]
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
     hunks = []
-    for what, i1, i2, j1, j2 in matcher.get_opcodes():
-        if what != "equal":
-            context = after[max(0, starts[j1] - CONTEXT_CHARS) : starts[j1]]
-            line = new[j1 - 1] if j1 else ""
-            texts = "".join(old[i1:i2]), "".join(new[j1:j2])
-            hunks.append(Hunk(starts[j1], len(context), _hash(context), _hash(line), *texts))
+    for i1, i2, j1, j2 in changed_spans(old, new):
+        context = after[max(0, starts[j1] - CONTEXT_CHARS) : starts[j1]]
+        line = new[j1 - 1] if j1 else ""
+        texts = "".join(old[i1:i2]), "".join(new[j1:j2])
+        hunks.append(Hunk(starts[j1], len(context), _hash(context), _hash(line), *texts))
     return tuple(hunks)
 
 
