@@ -280,7 +280,7 @@ BUGS = (
     Bug(
         "a repository's configuration counts as it is",
         "repositories",
-        300,
+        900,
         (("home/trust.py", BELIEVED, "    if brought.digest:\n"),),
         "of 0.1.0",
     ),
@@ -321,7 +321,7 @@ BUGS = (
     Bug(
         "an old process writes on after an upgrade",
         "life",
-        12,
+        40,
         ((FILE, NEWER, NEWER.replace("> SCHEMA", "> SCHEMA + 1")),),
         "of 0.1.0",
     ),
