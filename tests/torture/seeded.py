@@ -309,13 +309,13 @@ BUGS = (
     Bug(
         "any .git is a repository",
         "repositories",
-        900,
+        3_000,
         (("journal/git.py", "    if common is None or not is_self_contained(common):\n", "    if not folder:\n"),),
     ),
     Bug(
         "the journal is shown without a mark",
         "repositories",
-        900,
+        3_000,
         (("doors/hooks/actions.py", "safe.quoted(text, FILE)", "text"),),
     ),
     Bug(
