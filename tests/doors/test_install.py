@@ -284,6 +284,24 @@ def test_several_projects_and_the_person_share_a_file_and_each_leaves_alone(
     assert (home / ".claude.json").read_bytes() == was
 
 
+@pytest.mark.parametrize("scope", [(), ("--user",)], ids=["project", "user"])
+def test_what_agents_share_stays_until_the_last_of_them_is_uninstalled(
+    project: Path, home: Path, scope: tuple[str, ...]
+) -> None:
+    place = home if scope else project
+    was = files(place)
+    for client in ("codex", "cursor", "gemini"):
+        run(project, "install", client, *scope, "--skill")
+    run(project, "install", "codex", *scope, "--guidance")
+    shared = {path for path in files(place) if path.endswith(("SKILL.md", "AGENTS.md"))}
+    run(project, "uninstall", "cursor", *scope)
+    assert shared <= files(place).keys()
+    run(project, "uninstall", "codex", *scope)
+    assert {path for path in files(place) if path.endswith("SKILL.md")} == {".agents/skills/limpet/SKILL.md"}
+    run(project, "uninstall", "gemini", *scope)
+    assert files(place) == was
+
+
 def test_an_uninstall_says_what_it_did(project: Path) -> None:
     config = project / ".codex" / "config.toml"
     config.parent.mkdir()

@@ -9,7 +9,8 @@ An agent may have files of one machine for a project beside those that a team sh
 folder, and then their record is kept per project.
 
 Extras are installed on request: guidance for the model in the agent's instruction file, and a skill. Several agents
-share AGENTS.md and the folder of skills, so an extra that is installed or removed for one counts for all of them.
+share AGENTS.md and the folder of skills, so an extra that is installed for one counts for all of them, and stays until
+the last of them is uninstalled.
 
 The agent may also have Limpet as a plugin. The hooks of the plugin and installed hooks would both answer every event,
 so the plugin's hooks do nothing where hooks are installed (`edits.has_hooks`).
@@ -24,6 +25,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from limpet import clients, errors, prompts
@@ -106,12 +108,14 @@ def plan_uninstall(client: CodingAgent, target: InstallTarget, data: str) -> tup
 
 
 def _others_need(client: CodingAgent, target: InstallTarget, path: str) -> bool:
-    """Whether another agent that is installed here reads the same file."""
+    """Whether another agent that is installed here reads the same file: its servers, or what it is told of them."""
     targets = [target] if target.scope == "user" else [target._replace(scope=scope) for scope in ("project", "shared")]
-    others = [agent for agent in clients.every() if agent.name != client.name]
-    for files in (agent.files(place) for agent in others for place in targets):
-        if path in files and all(_is_in_place(name, edits, target) for name, edits in files.items()):
-            return True
+    for agent in clients.every():
+        for place in targets if agent.name != client.name else ():
+            files = agent.files(place)
+            read = {*files, *chain.from_iterable(extras(agent, place).values())}
+            if files and path in read and all(_is_in_place(name, edits, target) for name, edits in files.items()):
+                return True
     return False
 
 
