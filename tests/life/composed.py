@@ -1,4 +1,4 @@
-"""Stories composed at random from the steps in `kinds.py`, each against a plain model of what must be true.
+"""Stories composed at random from the steps in `kinds/`, each against a plain model of what must be true.
 
 `make life SECONDS=600 SEED=7` goes on for so long; `python -m life --story 123` tells one story again. A story is a
 number: from it come its steps, and from each step's own number what the step does. When a story fails, it is told again
