@@ -231,6 +231,10 @@ def test_a_fork_in_the_middle_of_a_write_repeats_and_blocks_nothing(tmp_path: Pa
         assert all(finding.ok for finding in hold.check())
 
 
+def test_a_fork_while_another_thread_imports_leaves_a_child_that_can_import() -> None:
+    finished(worker("fork_importing", ""), 20)
+
+
 # --- one server -------------------------------------------------------------------------------------------------------
 
 

@@ -173,6 +173,33 @@ def fork_writing(store: str) -> None:
     hold.close()
 
 
+def fork_importing(_: str) -> None:
+    """Fork while another thread imports a part of Limpet for the first time, on a disk that takes its time."""
+    from limpet.catalogue import late
+
+    importing = threading.Event()
+
+    class SlowDisk:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "limpet.memory.skills":
+                importing.set()
+                time.sleep(0.5)
+
+    assert "limpet.memory.skills" not in sys.modules
+    sys.meta_path.insert(0, SlowDisk())
+    thread = threading.Thread(target=late.load, args=["memory.skills"])
+    thread.start()
+    assert importing.wait(10)
+    child = os.fork()
+    if not child:
+        late.load("memory.skills")
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert status == 0, status
+    thread.join()
+    late.load("memory.notes")  # this side imports as before
+
+
 def compact(store: str) -> None:
     """Run a window without end, small enough to be cleared and compacted all the time."""
     from limpet.window.messages import Call, assistant, result, user

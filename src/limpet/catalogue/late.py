@@ -1,7 +1,14 @@
-"""Names that are imported at first use, so that servers and hooks start without the behaviour they do not need."""
+"""Names that are imported at first use, so that servers and hooks start without the behaviour they do not need.
+
+A fork waits for such an import: Python's lock of a module that another thread is importing would stay locked in the
+child for ever, and the child would stop at its first use of that module.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from _thread import RLock, _local  # `threading` costs a start more than it gives here
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -11,12 +18,40 @@ from limpet import errors, platform
 from limpet.light import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
+FORK_WAIT_SECONDS = 5.0  # for an import in another thread; a disk that does not answer must not block a fork for ever
+
+
+class _Importing:
+    """Held by the thread that imports, and during a fork. The stores register theirs later, so this one is taken after
+    theirs: the write that a fork waits for may import something."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self._fork = _local()  # `waited`: whether the fork of this thread has it
+        os.register_at_fork(before=self._wait, after_in_parent=self._go_on, after_in_child=self._begin_anew)
+
+    def _wait(self) -> None:
+        self._fork.waited = self.lock.acquire(timeout=FORK_WAIT_SECONDS)
+
+    def _go_on(self) -> None:
+        if self._fork.waited:
+            self.lock.release()
+
+    def _begin_anew(self) -> None:
+        self.lock = RLock()
+
+
+_importing = _Importing()
 
 
 def load(name: str) -> ModuleType:
     """A module of Limpet. Where the disk or the process cannot give it, the problem is one of Limpet's."""
+    module = sys.modules.get(f"limpet.{name}")
+    if module is not None and not getattr(module.__spec__, "_initializing", False):
+        return module
     try:
-        return import_module(f"limpet.{name}")
+        with _importing.lock:
+            return import_module(f"limpet.{name}")
     except OSError as problem:
         if problem.errno in platform.NO_DESCRIPTORS:
             raise errors.no_descriptors(f"a part of Limpet ({name})") from problem
