@@ -56,7 +56,8 @@ async def main(hold: limpet.Limpet) -> None:
     for night, request in (("monday", "What failed?"), ("tuesday", "Go on.")):
         memory = LimpetSession(hold, night)
         agent = Agent(name="Night shift", model=model, tools=[*memory.tools, read_log])
-        result = await Runner.run(agent, request, session=memory, run_config=memory.run_config())
+        config, hooks = memory.run_config(), memory.hooks
+        result = await Runner.run(agent, request, session=memory, run_config=config, hooks=hooks)
         print(f"The answer on {night}: {result.final_output}")
     print("Notes that every later session finds:", [note.content for note in hold.session("monday").notes.list()])
     print(

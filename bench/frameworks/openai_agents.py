@@ -36,9 +36,9 @@ def shown(item: Any) -> Shown:
         return Shown("assistant", f"{item['name']} {item['arguments']}")
     if kind == "function_call_output":
         return Shown("tool", str(item["output"]))
-    content = item["content"]
+    content = item.get("content") or ""
     text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
-    return Shown(item["role"], text)
+    return Shown(item.get("role", "assistant"), text)
 
 
 class Scripted(Model):
@@ -87,5 +87,6 @@ class OpenAIAgents:
         own = session.tools if isinstance(session, LimpetSession) else []
         config = session.run_config() if isinstance(session, LimpetSession) else RunConfig()
         agent = Agent(name="Scripted", model=self.model, tools=[*own, *self.tools])
-        result = await Runner.run(agent, request, session=session, run_config=config, max_turns=10_000)
+        hooks = session.hooks if isinstance(session, LimpetSession) else None
+        result = await Runner.run(agent, request, session=session, run_config=config, hooks=hooks, max_turns=10_000)
         return str(result.final_output)

@@ -6,6 +6,7 @@ A framework is given by its driver of bench/frameworks: a class called with a mo
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import re
@@ -128,6 +129,42 @@ async def a_handoff_arrives_once(drive: Driver, hold: Limpet) -> None:
     assert "go on with 4" in agent.windows[2][0].text.split("Notes: write down")[0]
     await agent.run("What now?", "wednesday")
     assert "go on with 4" not in text(agent.windows[3])
+
+
+async def a_call_that_never_came_back_is_known(drive: Driver, hold: Limpet) -> None:
+    """A run is cancelled in a tool: what comes later is told of the call, and that nobody knows its outcome."""
+    began = asyncio.Event()
+
+    async def wait(number: int) -> str:
+        """Wait for ever."""
+        began.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    first = drive(steps(Do("fetch", {"number": 1}), Do("wait", {"number": 2})), [fetch, wait], hold)
+    run = asyncio.create_task(first.run("Fetch, and wait.", "t"))
+    await began.wait()
+    run.cancel()
+    with suppress(asyncio.CancelledError):
+        await run
+    kept_by_framework: dict[str, Any] = getattr(first, "kept_by_framework", dict)()
+    with opened_again(hold) as own:
+        script = steps(Say("So be it."), Do("wait_no_more", {"number": 3}), Say("Done."))
+
+        def wait_no_more(number: int) -> str:
+            """Do not wait."""
+            return "at once"
+
+        later = drive(script, [fetch, wait, wait_no_more], own, **kept_by_framework)
+        await later.run("What now?", "t")
+        await later.run("And then?", "t")
+        assert [text(window).count(LOST) for window in later.windows] == [1, 1, 1]
+        assert all(re.search(r'assistant.*wait \{"number": 2\}', repr(window)) for window in later.windows)
+    stored = transcript_of(hold, session_of(later, "t"))
+    assert [call.name for message in stored for call in message.calls()] == ["fetch", "wait", "wait_no_more"]
+    said = ["Fetch, and wait.", "What now?", "So be it.", "And then?", "Done."]
+    assert [message.text() for message in stored if message.text()] == said
+    assert folds(hold) == []
 
 
 async def our_errors_are_results(drive: Driver, hold: Limpet) -> None:
@@ -279,10 +316,18 @@ async def a_tool_that_raised_is_not_the_end(drive: Driver, hold: Limpet) -> None
 
 async def a_trimmed_talk_is_kept_once(drive: Driver, hold: Limpet, turns: int = 20, **options: Any) -> None:
     """The framework sends the last messages only: the store has all of them, once, and the model gets the trimmed."""
-    agent: Framework = drive(steps(*(Say(f"Answer {turn}.") for turn in range(turns))), [fetch], hold, **options)
+    script: list[Say | Do] = []
+    for turn in range(turns):
+        script += [Do("fetch", {"number": turn // 4})] if turn % 2 else []  # each one twice
+        script.append(Say(f"Answer {turn}."))
+    agent: Framework = drive(steps(*script), [fetch], hold, **options)
     for turn in range(turns):
         assert await agent.run(f"Turn {turn}.", "trimmed") == f"Answer {turn}."
-    stored = [message.text() for message in transcript_of(hold, session_of(agent, "trimmed"))]
+    messages = transcript_of(hold, session_of(agent, "trimmed"))
+    stored = [message.text() for message in messages if not (message.calls() or message.results())]
+    fetched = [json.loads(call.arguments)["number"] for message in messages for call in message.calls()]
+    assert fetched == [turn // 4 for turn in range(turns) if turn % 2]
+    assert sum(len(message.results()) for message in messages) == len(fetched)
     talk = [words for turn in range(turns) for words in (f"Turn {turn}.", f"Answer {turn}.")]
     assert [words for words in stored if words.startswith(("Turn", "Answer"))] == talk
     assert len(stored) - len(talk) <= turns, "and what the framework made of them"

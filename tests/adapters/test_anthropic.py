@@ -24,6 +24,7 @@ from bench.frameworks.script import Do, Say, text
 from limpet.adapters.anthropic import LimpetMessages
 from limpet.adapters.anthropic_memory import LimpetAsyncMemoryTool, LimpetMemoryTool
 from limpet.api import Limpet
+from limpet.window.plan.rules import LOST
 
 
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
@@ -85,6 +86,27 @@ def test_a_conversation_is_taken_up_by_another_process(hold: Limpet) -> None:
     said = text(shown(bodies[-1]))
     assert said.index("First.") < said.index("Output cached") < said.index("One.") < said.index("Second.")
     assert "cache_control" not in str(bodies)
+
+
+def test_a_reply_is_stored_before_its_calls_run(hold: Limpet) -> None:
+    """A process that is killed in a tool leaves the call; the next one says that its result is lost."""
+    stored: list[str] = []
+
+    def deploy(number: int) -> str:
+        """Deploy it."""
+        with stories.opened_again(hold) as other:
+            stored.extend(call.name for message in stories.transcript_of(other, "t") for call in message.calls())
+            taken_up = LimpetMessages(other, "t", tools=[tool], cache=False)
+            taken_up.run(client(address), "What was done?", model="scripted", max_tokens=100)
+        raise KeyboardInterrupt
+
+    tool = beta_tool(deploy)
+    with served(stories.steps(Do("deploy", {"number": 1}), Say("Unknown."))) as (address, bodies):
+        memory = LimpetMessages(hold, "t", tools=[tool], cache=False)
+        with pytest.raises(KeyboardInterrupt):
+            memory.run(client(address), "Deploy.", model="scripted", max_tokens=100)
+    assert stored == ["deploy"]
+    assert LOST in text(shown(bodies[-1]))
 
 
 def test_a_loop_of_your_own(hold: Limpet) -> None:

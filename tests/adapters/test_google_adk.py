@@ -12,6 +12,7 @@ from google.adk.apps import App
 from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService
 from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.context_filter_plugin import ContextFilterPlugin
 from google.adk.runners import InMemoryRunner
 from google.genai import types
@@ -35,6 +36,48 @@ def test_story(story: Any, hold: Limpet) -> None:
 def test_a_session_that_adk_filters_is_kept_once(hold: Limpet) -> None:
     last = ContextFilterPlugin(num_invocations_to_keep=4)
     asyncio.run(stories.a_trimmed_talk_is_kept_once(GoogleADK, hold, before=[last]))
+
+
+def test_a_call_that_never_came_back_is_known(hold: Limpet) -> None:
+    asyncio.run(stories.a_call_that_never_came_back_is_known(GoogleADK, hold))
+
+
+class TextFirst(Scripted):
+    """A model whose replies come as a stream: a text, and then the call."""
+
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+        async for response in super().generate_content_async(llm_request, stream):
+            parts = response.content.parts if response.content else None
+            if parts and parts[0].function_call:
+                said = types.Content(role="model", parts=[types.Part(text=f"I look ({len(self.windows)}).")])
+                yield LlmResponse(content=said.model_copy(), partial=True)
+                yield LlmResponse(content=said)
+            yield response
+
+
+def test_a_streamed_reply_in_two_parts_is_stored_before_its_calls_run(hold: Limpet) -> None:
+    main = session_of("app", "u", "main")
+    stored_in_call: list[int] = []
+
+    def look(number: int) -> str:
+        """Look."""
+        stored = stories.transcript_of(hold, main)
+        stored_in_call.append(sum(len(message.calls()) for message in stored))
+        return f"seen {number}"
+
+    script = stories.steps(*(Do("look", {"number": number}) for number in range(2)), Say("Done."), Say("Bye."))
+    runner = runner_of(LlmAgent(name="root", model=TextFirst(script=script, windows=[]), tools=[look]), hold)
+    asyncio.run(says(runner, "Go."))
+    asyncio.run(says(runner, "More?"))
+    assert stored_in_call == [1, 2]
+    stored = stories.transcript_of(hold, main)
+    said = ["Go.", "I look (1).", "I look (2).", "Done.", "More?", "Bye."]
+    assert [message.text() for message in stored if message.text()] == said
+    assert [len(message.results()) for message in stored if message.results()] == [1, 1]
+    assert stories.folds(hold) == []
+    (plugin,) = runner.plugin_manager.plugins
+    assert isinstance(plugin, LimpetPlugin)
+    assert not plugin._requests, "nothing stays of a run that has ended"
 
 
 def results(agent: GoogleADK) -> list[str]:
@@ -163,7 +206,7 @@ def test_an_agent_sees_its_own_window_in_the_tools_about_it(hold: Limpet) -> Non
     runner = runner_of(SequentialAgent(name="team", sub_agents=[writer, critic]), hold, profile="full")
     asyncio.run(says(runner, "Write."))
     model: Any = critic.model
-    assert "this session has 2 messages" in text(model.windows[1]), "the request, and what the writer said"
+    assert "this session has 3 messages" in text(model.windows[1]), "the request, the writer's draft, and the call"
     main = session_of("app", "u", "main")
     assert hold.call("list_tasks", {}, session=f"{main}/critic")["tasks"]
     assert not hold.call("list_tasks", {}, session=main)["tasks"]

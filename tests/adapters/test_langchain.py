@@ -16,6 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from adapters import stories
+from adapters.trimming import LastMessages
 from bench.frameworks.langchain import LangChain, LangChainSync, Scripted
 from bench.frameworks.script import Do, Say, Window, size, text
 from limpet.adapters.langchain import LimpetMiddleware
@@ -36,16 +37,6 @@ def test_story(story: Any, hold: Limpet) -> None:
 )
 def test_story_without_async(story: Any, hold: Limpet) -> None:
     asyncio.run(story(LangChainSync, hold))
-
-
-class LastMessages(AgentMiddleware[Any, Any, Any]):
-    """What people write to keep requests small."""
-
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        return handler(request.override(messages=request.messages[-9:]))
-
-    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        return await handler(request.override(messages=request.messages[-9:]))
 
 
 def summarising() -> Any:

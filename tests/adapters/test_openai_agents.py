@@ -20,13 +20,21 @@ from agents import (
     input_guardrail,
 )
 from agents.extensions.handoff_filters import remove_all_tools
-from agents.memory import Session, SessionSettings
+from agents.memory import Session
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openai.types.responses import Response, ResponseCompletedEvent, ResponseFunctionToolCall
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+    ResponseReasoningItem,
+)
 
 import limpet
 from adapters import stories
+from adapters.trimming import Limited
 from bench.frameworks.openai_agents import OpenAIAgents, Scripted
 from bench.frameworks.script import Do, Say, size, text
 from limpet.adapters.openai_agents import LimpetSession
@@ -42,16 +50,6 @@ def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(OpenAIAgents, hold))
 
 
-class Limited(OpenAIAgents):
-    """With the SDK's own limit of how much of a session is sent."""
-
-    async def run(self, request: str, thread: str) -> str:
-        if thread not in self.sessions:
-            self.sessions[thread] = LimpetSession(self.memory, thread)  # type: ignore[arg-type]
-            self.sessions[thread].session_settings = SessionSettings(limit=9)
-        return await super().run(request, thread)
-
-
 def test_a_session_of_which_the_last_items_are_sent_is_kept_once(hold: Limpet) -> None:
     asyncio.run(stories.a_trimmed_talk_is_kept_once(Limited, hold))
 
@@ -65,7 +63,7 @@ def test_nested_handoffs_keep_what_was_said_once(hold: Limpet) -> None:
     agent = Agent(name="Main", model=Scripted(stories.steps(*to_expert)), handoffs=[expert])
     for turn in range(turns):
         config = memory.run_config(nest_handoff_history=True)
-        asyncio.run(Runner.run(agent, f"Turn {turn}.", session=memory, run_config=config))
+        asyncio.run(Runner.run(agent, f"Turn {turn}.", session=memory, run_config=config, hooks=memory.hooks))
     stored = [message.text() for message in stories.transcript_of(hold, "t")]
     for turn in range(turns):
         assert stored.count(f"Turn {turn}.") == 1
@@ -163,6 +161,10 @@ def test_the_session_is_a_list_that_stays(steps: list[Any], tmp_path_factory: py
         asyncio.run(story(hold))
 
 
+def test_a_call_that_never_came_back_is_known(hold: Limpet) -> None:
+    asyncio.run(stories.a_call_that_never_came_back_is_known(OpenAIAgents, hold))
+
+
 def test_a_call_that_waits_for_its_result_is_stored_at_once(hold: Limpet) -> None:
     """As in the SDK's own sessions: the process that brings the result may be another one."""
 
@@ -204,7 +206,9 @@ def test_a_run_that_takes_too_long_ends_as_the_sdk_ends_it(hold: Limpet) -> None
     model = Scripted(stories.steps(*(Do("fetch", {"number": number}) for number in range(9))))
     agent = Agent(name="Scripted", model=model, tools=[*memory.tools, function_tool(stories.fetch)])
     with pytest.raises(MaxTurnsExceeded):
-        asyncio.run(Runner.run(agent, "Go.", session=memory, run_config=memory.run_config(), max_turns=3))
+        asyncio.run(
+            Runner.run(agent, "Go.", session=memory, run_config=memory.run_config(), hooks=memory.hooks, max_turns=3)
+        )
     assert not unpaired(stories.kept(hold, "t"))
 
 
@@ -213,7 +217,7 @@ def test_instructions_stand_between_the_handoff_and_how_to_use_the_tools(hold: L
     memory = LimpetSession(hold.session("t"))
     model = Scripted(stories.steps(Say("Hi.")))
     agent = Agent(name="Scripted", model=model, instructions="Be brief.", tools=list(memory.tools))
-    asyncio.run(Runner.run(agent, "Hello.", session=memory, run_config=memory.run_config()))
+    asyncio.run(Runner.run(agent, "Hello.", session=memory, run_config=memory.run_config(), hooks=memory.hooks))
     first = model.windows[0][0].text
     assert first.index("Go on with record 4.") < first.index("Be brief.") < first.index("Notes: write down")
     assert memory.session_id == "t"
@@ -225,9 +229,9 @@ def test_the_filter_works_without_the_session(hold: Limpet) -> None:
     memory = LimpetSession(hold, "t")
     model = Scripted(stories.steps(Do("fetch", {"number": 1}), Say("One."), Say("Two.")))
     agent = Agent(name="Scripted", model=model, tools=[*memory.tools, function_tool(stories.fetch)])
-    first = asyncio.run(Runner.run(agent, "First.", run_config=memory.run_config()))
+    first = asyncio.run(Runner.run(agent, "First.", run_config=memory.run_config(), hooks=memory.hooks))
     again = [*first.to_input_list(), said("user", "Second.")]
-    asyncio.run(Runner.run(agent, again, run_config=memory.run_config()))
+    asyncio.run(Runner.run(agent, again, run_config=memory.run_config(), hooks=memory.hooks))
     assert "Output cached" in text(model.windows[1])
     assert stories.folds(hold) == []
     assert [message.text() for message in stories.kept(hold, "t") if message.text()] == ["First.", "One.", "Second."]
@@ -265,19 +269,23 @@ def look() -> str:
     return "seen"
 
 
+def hooks_of(session: Any) -> Any:
+    return session.hooks if isinstance(session, LimpetSession) else None
+
+
 async def approved_elsewhere(session: Callable[[], Any], config: Callable[[Any], Any]) -> tuple[list[str], Any]:
     """A run that stops for an approval, and goes on with objects that know nothing of the first ones."""
     model = Both(stories.steps(Say("-"), Say("Done."), Say("Later.")))
     agent = Agent(name="Scripted", model=model, tools=[remove, look])
     first = session()
-    stopped = await Runner.run(agent, "Go.", session=first, run_config=config(first))
+    stopped = await Runner.run(agent, "Go.", session=first, run_config=config(first), hooks=hooks_of(first))
     waiting = stopped.to_state().to_json()
     state = await RunState.from_json(agent, waiting)
     state.approve(state.get_interruptions()[0])
     second = session()
-    await Runner.run(agent, state, session=second, run_config=config(second))
+    await Runner.run(agent, state, session=second, run_config=config(second), hooks=hooks_of(second))
     third = session()
-    await Runner.run(agent, "And?", session=third, run_config=config(third))
+    await Runner.run(agent, "And?", session=third, run_config=config(third), hooks=hooks_of(third))
     items: Any = await session().get_items()
     return [item.get("type", item.get("role")) for item in items], model.windows[-1]
 
@@ -302,7 +310,7 @@ def test_an_approval_in_another_process_loses_no_call_and_no_result(hold: Limpet
 
 
 def run(agent: Agent[Any], request: str, session: LimpetSession) -> None:
-    asyncio.run(Runner.run(agent, request, session=session, run_config=session.run_config()))
+    asyncio.run(Runner.run(agent, request, session=session, run_config=session.run_config(), hooks=session.hooks))
 
 
 def test_an_agent_that_is_made_once_writes_where_each_run_is(hold: Limpet) -> None:
@@ -350,6 +358,69 @@ class Streamed(Scripted):
         yield ResponseCompletedEvent(type="response.completed", response=response, sequence_number=0)
 
 
+class Thinking(Streamed):
+    """A model whose calls come two at once, after thoughts and a text, as reasoning models give them."""
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Any:
+        response = await super().get_response(*args, **kwargs)
+        calls = [item for item in response.output if isinstance(item, ResponseFunctionToolCall)]
+        if calls:
+            number = len(self.windows)
+            calls[0] = calls[0].model_copy(update={"id": f"fc_{number}", "status": "completed"})
+            thought = ResponseReasoningItem(id=f"rs_{number}", summary=[], type="reasoning", encrypted_content="x")
+            text = ResponseOutputText(annotations=[], text=f"I fetch for the {number}th time.", type="output_text")
+            note = ResponseOutputMessage(
+                id=f"msg_t{number}", content=[text], role="assistant", status="completed", type="message"
+            )
+            again = calls[0].model_copy(update={"id": f"fc_{number}b", "call_id": f"again_{number}"})
+            response.output = [thought, note, calls[0], again]
+        return response
+
+
+@pytest.mark.parametrize("policy", [None, "omit"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_reply_that_is_stored_before_its_calls_is_the_one_that_the_sdk_sends(
+    policy: Any, streamed: bool, hold: Limpet
+) -> None:
+    stored_in_call: list[int] = []
+
+    def look(number: int) -> str:
+        """Look."""
+        calls = [call for message in stories.transcript_of(hold, "t") for call in message.calls()]
+        stored_in_call.append(len(calls))
+        return f"seen {number}"
+
+    async def story() -> None:
+        model = Thinking(stories.steps(*(Do("look", {"number": number}) for number in range(3)), Say("Done.")))
+        for memory in (LimpetSession(hold, "t"), LimpetSession(hold, "t")):
+            agent = Agent(name="Scripted", model=model, tools=[*memory.tools, function_tool(look)])
+            with_all: dict[str, Any] = {
+                "session": memory,
+                "run_config": memory.run_config(reasoning_item_id_policy=policy),
+                "hooks": memory.hooks,
+            }
+            if streamed:
+                result = Runner.run_streamed(agent, "Go.", **with_all)
+                async for _ in result.stream_events():
+                    pass
+            else:
+                await Runner.run(agent, "Go.", **with_all)
+            model.script = stories.steps(Do("look", {"number": 4}), Say("Done again."))
+
+    asyncio.run(story())
+    stored = stories.transcript_of(hold, "t")
+    assert stored_in_call == [2, 2, 4, 4, 6, 6, 8, 8]
+    assert sum(len(message.calls()) for message in stored) == 8
+    assert sum(len(message.results()) for message in stored) == 8
+    assert [message.text() for message in stored if message.role == "assistant"] == [
+        *(f"I fetch for the {number}th time." for number in (1, 2, 3)),
+        "Done.",
+        "I fetch for the 5th time.",
+        "Done again.",
+    ]
+    assert stories.folds(hold) == []
+
+
 @input_guardrail(run_in_parallel=False)
 async def harmless(context: Any, agent: Any, input: Any) -> GuardrailFunctionOutput:
     return GuardrailFunctionOutput(None, tripwire_triggered=False)
@@ -364,7 +435,9 @@ def test_a_streamed_run_is_the_same_conversation(guards: list[Any], hold: Limpet
             memory = LimpetSession(hold, "t")
             tools = [*memory.tools, function_tool(stories.fetch)]
             agent = Agent(name="Scripted", model=model, tools=list(tools), input_guardrails=guards)
-            result = Runner.run_streamed(agent, f"Turn {turn}.", session=memory, run_config=memory.run_config())
+            result = Runner.run_streamed(
+                agent, f"Turn {turn}.", session=memory, run_config=memory.run_config(), hooks=memory.hooks
+            )
             async for _ in result.stream_events():
                 pass
 
@@ -438,5 +511,7 @@ def test_what_the_provider_counted_is_known(hold: Limpet) -> None:
     memory = LimpetSession(hold, "t", limit=stories.LIMIT * 2)
     model = Dear(stories.steps(*(Do("fetch", {"number": number}) for number in range(30)), Say("Done.")))
     run_long = Agent(name="Scripted", model=model, tools=[*memory.tools, function_tool(stories.fetch)])
-    asyncio.run(Runner.run(run_long, "Go.", session=memory, run_config=memory.run_config(), max_turns=50))
+    asyncio.run(
+        Runner.run(run_long, "Go.", session=memory, run_config=memory.run_config(), hooks=memory.hooks, max_turns=50)
+    )
     assert max(map(size, model.windows)) <= stories.LIMIT

@@ -260,8 +260,8 @@ def test_a_sub_agent_sees_its_own_window_in_the_tools_about_it(hold: Limpet) -> 
     outer = PydanticAI(stories.steps(Do("uncompact", {"first": 9}), Do("ask", {"number": 1}), Say("Done.")), [], None)
     agent: Any = Agent(outer.agent.model, tools=[ask], capabilities=[LimpetMemory(hold, profile="full")])
     agent.run_sync("Go.", conversation_id="t")
-    assert "this session has 1 messages" in text(outer.windows[1])
-    assert "this session has 1 messages" in text(inner.windows[1]), "and not the three of the caller"
+    assert "this session has 2 messages" in text(outer.windows[1])
+    assert "this session has 2 messages" in text(inner.windows[1]), "and not the four of the caller"
 
 
 def messages(hold: Limpet) -> tuple[Entry, ...]:

@@ -400,6 +400,27 @@ def test_an_unknown_outcome_is_said_and_never_stored(opened: Opener) -> None:
     assert isinstance(step, Step | Compact)
 
 
+def test_a_call_that_the_framework_has_forgotten_is_shown_with_its_outcome_unknown(opened: Opener) -> None:
+    """The list of a caller that drops a call whose run ended in it. One that goes back further takes another line."""
+    asked = [user("Look."), assistant("", Call("1", "look", "{}")), result("1", "seen"), assistant("All there.")]
+    deploy, later = [user("Deploy it."), assistant("", Call("2", "deploy", "{}"))], user("Did it work?")
+    opened().session().window.keep([*asked, *deploy], exact=True)
+    hold = opened()
+    unknown = result("2", LOST, error=True)
+    window = hold.session().window
+    for caller in ([*asked, deploy[0], later], [*asked, deploy[0], later, assistant("I look."), user("Well?")]):
+        expected = [*asked, *deploy, unknown, *caller[5:]]
+        assert history(window.next(caller, exact=True)) == expected
+        assert history(opened().session().window.next(caller, exact=True)) == expected, "another process as well"
+        assert transcript(hold) == [*asked, *deploy, *caller[5:]]
+    shorter = [deploy[0], later, assistant("I look."), user("Well?"), assistant("It runs."), user("Good.")]
+    assert history(window.next(shorter, exact=True)) == [*deploy, unknown, *shorter[1:]]
+    shortest = [*shorter[2:], assistant("Shall I stop?"), user("Yes.")]
+    assert history(window.next(shortest, exact=True)) == shortest, "what is left out in front stays out"
+    back = [*asked, user("Do not deploy it.")]
+    assert history(window.next(back, exact=True)) == back
+
+
 def test_a_message_changed_below_a_compaction_is_seen(opened: Opener) -> None:
     hold = opened()
     window = hold.session("one").window

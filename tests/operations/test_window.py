@@ -264,6 +264,24 @@ def test_warn_then_one_turn_then_compact(hold: Limpet) -> None:
     assert sum(entry.extra["how"] == "warn" for entry in folds(hold)) == 1
 
 
+def test_of_similar_reports_the_one_that_failed_is_in_the_window_after_it_was_compacted(hold: Limpet) -> None:
+    """Reports of one form that differ in a number and an outcome: none stands for another, folded or dropped."""
+    work = hold.session("one")
+    talk = [user("Watch the backups of tonight.")]
+    for number in range(4700, 4720):
+        end = "failed: disk full" if number == 4711 else "passed"
+        talk += [user("And the next?"), assistant(f"Backup job {number} of the customer database {end}.")]
+    talk, step = grow(work, talk, Compact)
+    summary = step.messages[0].text()
+    assert summary.startswith("[Folded: ")
+    assert "Backup job 4711 of the customer database failed: disk full." in summary
+    for number, end in ((4711, "failed: disk full"), (4712, "passed")):
+        found = hold.recall(f"how did backup job {number} end?").hits[0]
+        assert f"{number}" in found.snippet
+        assert end in found.snippet
+        assert (found.same, found.replaces) == ((), ())
+
+
 def test_the_last_request_stays_when_only_tools_spoke_since(hold: Limpet) -> None:
     work = hold.session("one")
     asked = user("Fix the casts in src/casts.py, and only those. " + "Mind the details. " * 30)

@@ -174,13 +174,19 @@ class LimpetMessages:
     def answer(self, reply: Answer) -> None:
         """Add the model's reply and run the tools it calls. `done` says whether it called none."""
         messages = self._converted(reply)
-        self._add(reply, messages, [self._result(call) for call in _calls(reply, messages)])
+        calls = _calls(reply, messages)
+        if calls:
+            self._keep_before_calls(messages)
+        self._add(reply, messages, [self._result(call) for call in calls])
         if self.done:
             self._bridge.keep(self._bridged, self._talk)
 
     async def aanswer(self, reply: Answer) -> None:
         messages = await asyncio.to_thread(self._converted, reply)
-        self._add(reply, messages, [await self._aresult(call) for call in _calls(reply, messages)])
+        calls = _calls(reply, messages)
+        if calls:
+            await asyncio.to_thread(self._keep_before_calls, messages)
+        self._add(reply, messages, [await self._aresult(call) for call in calls])
         if self.done:
             await asyncio.to_thread(self._bridge.keep, self._bridged, self._talk)
 
@@ -190,6 +196,10 @@ class LimpetMessages:
         self._bridge.sent(self._bridged, sum(count or 0 for count in counted))
         native = {"role": "assistant", "content": [block.to_dict() for block in reply.content]}
         return list(form.read([FIRST, native])[1:])
+
+    def _keep_before_calls(self, messages: list[Message]) -> None:
+        """Store a reply before its calls run: if the process ends in one, the next knows of the call."""
+        self._bridge.keep(self._bridged, [*self._talk, *messages])
 
     def _add(self, reply: Answer, messages: list[Message], results: list[Any]) -> None:
         """Both at once, so that a loop that is cancelled in between leaves no call without its result."""

@@ -65,7 +65,7 @@ class LimpetPlugin(BasePlugin):
             memory, read, AdapterOptions(profile, limit, summarise), by="agent/google-adk"
         )
         self.tools = [_LimpetTool(self, tool) for tool in self._bridge.tools]
-        self._requests: OrderedDict[tuple[str, str], list[Any]] = OrderedDict()  # contents that wait for their answer
+        self._requests: OrderedDict[tuple[str, str], list[Any]] = OrderedDict()  # contents, and the answer so far
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         bridged = self._talk(callback_context)
@@ -75,7 +75,8 @@ class LimpetPlugin(BasePlugin):
             self._requests.popitem(last=False)
         own = llm_request.config.system_instruction
         tools = [tool for tool in llm_request.config.tools or () if getattr(tool, "function_declarations", None)]
-        contents, prompt = await asyncio.to_thread(self._sent, bridged, llm_request.contents, own, tools)
+        pairs = list(paired(llm_request.contents, answered_calls(callback_context)))
+        contents, prompt = await asyncio.to_thread(self._sent, bridged, pairs, own, tools)
         llm_request.contents, llm_request.config.system_instruction = contents, prompt
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
@@ -84,10 +85,21 @@ class LimpetPlugin(BasePlugin):
         bridged = self._talk(callback_context)
         usage, content = llm_response.usage_metadata, llm_response.content
         await self._bridge.asent(bridged, usage.prompt_token_count if usage else None)
-        request = self._requests.pop(_call_key(callback_context), None)
-        if request and content is not None and not any(part.function_call for part in content.parts or ()):
-            # The agent's turn is over: no later request of it may come to store the answer.
-            await asyncio.to_thread(self._bridge.keep, bridged, list(paired([*request, content])))
+        request = self._requests.get(_call_key(callback_context))
+        if not request or content is None:
+            return
+        # ADK writes its ids into the calls; what it sends later is without them.
+        request.append(content.model_copy(deep=True))
+        calls = [part.function_call for part in content.parts or () if part.function_call]
+        # The agent's turn is over, so that no later request of it may come to store the answer; or its calls run now,
+        # and ADK forgets one that does not come back. A streamed reply may come in two.
+        pairs = list(paired(request, [*answered_calls(callback_context), *calls]))
+        await asyncio.to_thread(self._bridge.keep, bridged, pairs)
+
+    async def after_run_callback(self, *, invocation_context: Any) -> None:
+        for key in list(self._requests):
+            if key[0] == invocation_context.invocation_id:
+                self._requests.pop(key, None)
 
     async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> None:
         self._requests.pop(_call_key(callback_context), None)
@@ -128,16 +140,18 @@ class LimpetPlugin(BasePlugin):
         return self._bridge.session(session_of(session.app_name, session.user_id, session.id), _speaker(context))
 
     def _sent(
-        self, bridged: BridgedSession[Native], contents: Sequence[Any], own: Any, tools: Sequence[Any]
+        self, bridged: BridgedSession[Native], pairs: Sequence[Native], own: Any, tools: Sequence[Any]
     ) -> tuple[list[Any], str | None]:
         prompt = [system_message(_prompt_text(own))] if own else []
         declarations = (declaration for tool in tools for declaration in tool.function_declarations)
         definitions = [declaration.model_dump(mode="json", exclude_none=True) for declaration in declarations]
-        sent = self._bridge.next(bridged, prompt, paired(contents), continues=False, tools=definitions)
+        sent = self._bridge.next(bridged, prompt, pairs, continues=False, tools=definitions)
         natives: list[Any] = []
+        tool_names: dict[str, str] = {}  # by the id of a call
         for message, origin in zip(sent.talk, bridged.native_map.origins(sent.talk), strict=True):
+            tool_names.update((call.id, call.name) for call in message.calls())
             if origin is None or len(read(origin[0])) > 1:
-                natives.append(write(message))
+                natives.append(write(message, tool_names))
             elif not natives or natives[-1] is not origin[0][0]:
                 natives.append(origin[0][0])
         return natives, "\n\n".join(message.text() for message in sent.prompt) or None
@@ -240,23 +254,57 @@ def _entry(item: items.MemoryItem) -> MemoryEntry:
 # --- contents ---------------------------------------------------------------------------------------------------------
 
 
-def paired(contents: Sequence[Any]) -> Iterator[Native]:
-    """Contents with the ids of their calls and results. ADK omits its own ids; then the order decides."""
+def answered_calls(context: Any) -> list[Any]:
+    """The calls of this agent in ADK's session that have a result, which are those that it is sent."""
+    parts = [(event, part) for event in context.session.events if event.content for part in event.content.parts or ()]
+    answered = {part.function_response.id for _, part in parts if part.function_response is not None}
+    return [
+        part.function_call
+        for event, part in parts
+        if part.function_call is not None and event.author == context.agent_name and part.function_call.id in answered
+    ]
+
+
+def paired(contents: Sequence[Any], session_calls: Sequence[Any] = ()) -> Iterator[Native]:
+    """Contents with the ids of their calls and results. ADK omits its own ids; then the order decides.
+
+    A call is numbered as the session has it: what is sent may begin later, and the transcript knows it by its number.
+    """
     waiting: dict[str, list[str]] = {}
-    count = 0
+    calls = [part.function_call for content in contents for part in content.parts or () if part.function_call]
+    numbers, number = iter(_numbers(calls, session_calls)), 0
     for content in contents:
         ids = []
         for part in content.parts or ():
             if (call := part.function_call) is not None:
-                count += 1
-                ids.append(call.id or f"call_{count}")
+                number = next(numbers)
+                ids.append(call.id or f"call_{number}")
                 waiting.setdefault(call.name, []).append(ids[-1])
             elif (answer := part.function_response) is not None:
                 open_calls = waiting.get(answer.name, [])
-                ids.append(answer.id or (open_calls[0] if open_calls else f"lost_{count}"))
+                ids.append(answer.id or (open_calls[0] if open_calls else f"lost_{number}"))
                 if ids[-1] in open_calls:
                     open_calls.remove(ids[-1])
         yield content, tuple(ids)
+
+
+def _numbers(calls: Sequence[Any], session_calls: Sequence[Any]) -> list[int]:
+    """The number of each call among those of the session, which are compared from the end: a list is cut in front.
+    Where one is not found there, all are numbered as they are in the list."""
+    numbers: list[int] = []
+    at = len(session_calls)
+    for call in reversed(calls):
+        at -= 1
+        while at >= 0 and not _is_same_call(call, session_calls[at]):
+            at -= 1
+        if at < 0:
+            return list(range(1, len(calls) + 1))
+        numbers.append(at + 1)
+    return numbers[::-1]
+
+
+def _is_same_call(call: Any, earlier: Any) -> bool:
+    return bool(call.name == earlier.name and (call.args or {}) == (earlier.args or {}))
 
 
 def read(native: Native) -> list[Message]:
@@ -293,21 +341,21 @@ def _part(part: Any) -> Part:
     return Other({FORM: part.model_dump(mode="json", exclude_none=True)})
 
 
-def write(message: Message) -> Any:
+def write(message: Message, tool_names: Mapping[str, str]) -> Any:
     """A message without an ADK content: a summary, the working state, or a message from the store."""
-    parts = [_written(part) for part in message.parts]
+    parts = [_written(part, tool_names) for part in message.parts]
     return types.Content(role="model" if message.role == ASSISTANT else "user", parts=parts)
 
 
-def _written(part: Part) -> Any:
+def _written(part: Part, tool_names: Mapping[str, str]) -> Any:
     match part:
         case Call():
             return types.Part(function_call=types.FunctionCall(name=part.name, args=json.loads(part.arguments or "{}")))
         case Result():
-            own = part.raw.get(FORM, {})
+            name = part.raw.get(FORM, {}).get("name") or tool_names.get(part.call_id, "tool")
             text = "\n".join(inner.text for inner in part.parts if isinstance(inner, Text))
             response = {"error" if part.error else "result": text}
-            return types.Part(function_response=types.FunctionResponse(name=own.get("name", "tool"), response=response))
+            return types.Part(function_response=types.FunctionResponse(name=name, response=response))
         case Media() if "data" in part.raw:
             return types.Part.from_bytes(data=base64.b64decode(part.raw["data"]), mime_type=part.kind)
         case Other() if FORM in part.raw:

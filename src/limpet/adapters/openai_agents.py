@@ -2,10 +2,11 @@
 
     memory = LimpetSession(limpet.open(), "support-42")
     agent = Agent(name="Support", tools=[*memory.tools, search])
-    result = await Runner.run(agent, "…", session=memory, run_config=memory.run_config())
+    result = await Runner.run(agent, "…", session=memory, run_config=memory.run_config(), hooks=memory.hooks)
 
 The session stores the items of the conversation; the filter adds handoff, memory, notepad and pins and compacts when
-necessary. A compaction changes what is sent; runs and sessions keep their items.
+necessary; the hooks store a reply before its calls run. A compaction changes what is sent; runs and sessions keep their
+items.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from copy import copy
 from threading import RLock
 from typing import Any, cast
@@ -32,7 +34,7 @@ from limpet.window.step import Summarise
 from limpet.window.window import Window
 
 try:
-    from agents import FunctionTool, RunConfig, RunContextWrapper, TResponseInputItem
+    from agents import FunctionTool, ModelResponse, RunConfig, RunContextWrapper, RunHooks, TResponseInputItem
     from agents.memory import SessionABC, SessionSettings
     from agents.run_config import CallModelData, ModelInputData
     from agents.tool_context import ToolContext
@@ -40,6 +42,7 @@ except ImportError as problem:
     raise errors.not_installed("the adapter for the OpenAI Agents SDK", "openai-agents") from problem
 
 FORM = openai_responses.FORM
+ASKING: ContextVar[tuple[LimpetSession, _Talk] | None] = ContextVar("limpet_asking", default=None)
 RESULTS = ("_output", "_response")  # suffixes of the types of items that the model did not write
 Items = tuple[Any, ...]  # consecutive items that are one message
 
@@ -71,6 +74,7 @@ class LimpetSession(SessionABC):
         self._talks: OrderedDict[str, _Talk] = OrderedDict()  # of agents that are tools, the last ones used
         self._tool_agents: dict[int, Any] = {}  # agents that an agent of this conversation has as a tool
         self._run: RunContextWrapper[Any] | None = None  # the current one, where the SDK passes it
+        self._omits_reasoning_ids = False
 
     @property
     def tools(self) -> list[FunctionTool]:
@@ -83,15 +87,35 @@ class LimpetSession(SessionABC):
 
     def run_config(self, **more: Any) -> RunConfig:
         """A run configuration with the filter that builds the window."""
+        self._omits_reasoning_ids = more.get("reasoning_item_id_policy") == "omit"
         return RunConfig(call_model_input_filter=self.call_model_input_filter, **more)
 
     # --- the window ---------------------------------------------------------------------------------------------------
 
     async def call_model_input_filter(self, data: CallModelData[Any]) -> ModelInputData:
         """For `RunConfig.call_model_input_filter`: the input of the model."""
-        return await asyncio.to_thread(self._filtered, data)
+        talk, sent = await asyncio.to_thread(self._filtered, data)
+        ASKING.set((self, talk))  # the SDK calls the hooks in the same task, or in one that it starts from there
+        return sent
 
-    def _filtered(self, data: CallModelData[Any]) -> ModelInputData:
+    @property
+    def hooks(self) -> RunHooks[Any]:
+        """For `Runner.run(hooks=…)`: stores a reply before its calls run. Hooks of your own call `on_llm_end`."""
+        return _StoringHooks(self)
+
+    async def on_llm_end(self, response: ModelResponse) -> None:
+        """Store a reply with calls. A run that ends in one of them, and its process, forget that it was called."""
+        asking = ASKING.get()
+        items: list[Any] = [_as_sent_later(item, self._omits_reasoning_ids) for item in response.to_input_items()]
+        if asking is not None and asking[0] is self and any(_kind(item).endswith("_call") for item in items):
+            await asyncio.to_thread(self._keep_before_calls, asking[1], items)
+
+    def _keep_before_calls(self, talk: _Talk, reply: Sequence[Any]) -> None:
+        with talk.bridged.lock:
+            self._bridge.keep(talk.bridged, _grouped([*(talk.request or ()), *reply]))
+            talk.is_reply_stored = True
+
+    def _filtered(self, data: CallModelData[Any]) -> tuple[_Talk, ModelInputData]:
         items, own = data.model_data.input, data.model_data.instructions
         talk = self._talk_of(data.agent, items)
         with talk.bridged.lock:
@@ -109,7 +133,7 @@ class LimpetSession(SessionABC):
             }
             talk.written = written  # keeps the messages alive, so that no other object gets their ids
         instructions = "\n\n".join(message.text() for message in sent.prompt)
-        return ModelInputData([item for _, group in written.values() for item in group], instructions or None)
+        return talk, ModelInputData([item for _, group in written.values() for item in group], instructions or None)
 
     def _sent(self, talk: _Talk) -> None:
         used = None if talk.usage_mark is None else talk.usage_mark.used()
@@ -186,14 +210,14 @@ class LimpetSession(SessionABC):
     async def clear_session(self, *, wrapper: RunContextWrapper[Any] | None = None) -> None:
         await asyncio.to_thread(self._items.clear)
 
-    def _add(self, items: Sequence[Any]) -> None:
+    def _add(self, items: list[Any]) -> None:
         self._items.add(items)
         talk = self._main
         with talk.bridged.lock:
             if talk.request is not None and _count_by_model(items):
                 self._sent(talk)
-                talk.request += [item for item in items if item not in talk.request]
-                if _by_model(items[-1]):  # no later request will store it
+                talk.request += _new_items(talk.request, items)
+                if _by_model(items[-1]) or talk.is_reply_stored:  # a run may end here, without a later request
                     self._bridge.keep(talk.bridged, _grouped(talk.request))
 
     # --- tools --------------------------------------------------------------------------------------------------------
@@ -245,6 +269,30 @@ def _session_of(context: ToolContext[Any], default: LimpetSession) -> LimpetSess
     return session if isinstance(session, LimpetSession) else default
 
 
+def _new_items(request: list[Any], items: list[Any]) -> list[Any]:
+    """The items that are not in the request. Reasoning without an id may well be the same twice."""
+    most = min(len(request), len(items))
+    overlap = next(size for size in range(most, -1, -1) if request[len(request) - size :] == items[:size])
+    return [
+        item for item in items[overlap:] if item not in request or (_kind(item) == "reasoning" and "id" not in item)
+    ]
+
+
+def _as_sent_later(item: Any, omits_reasoning_ids: bool) -> Any:
+    """An item of a reply as the SDK sends it with the next request."""
+    dropped = {"status"} if item.get("status") is None else set()
+    dropped |= {"id"} if omits_reasoning_ids and _kind(item) == "reasoning" else set()
+    return {key: value for key, value in item.items() if key not in dropped}
+
+
+class _StoringHooks(RunHooks[Any]):
+    def __init__(self, memory: LimpetSession) -> None:
+        self._memory = memory
+
+    async def on_llm_end(self, context: Any, agent: Any, response: ModelResponse) -> None:
+        await self._memory.on_llm_end(response)
+
+
 class _Talk:
     """What is known of the last request of a conversation, or of an agent that is called as a tool."""
 
@@ -253,6 +301,7 @@ class _Talk:
         self.request: list[Any] | None = None  # the last input of the model, and its answer so far
         self.written: dict[int, tuple[Message, list[Any]]] = {}
         self.usage_mark: _UsageMark | None = None  # at the last request
+        self.is_reply_stored = False  # before its calls, whose results follow as soon as the SDK has them
 
 
 class _UsageMark(NamedTuple):

@@ -125,6 +125,8 @@ class LimpetMemory(AbstractCapability[Any]):
             # That turn was for saving; the next attempt, after the compaction, answers the request.
             bridged.warning_reply = [response]
             raise RetryModelRequest
+        if response.tool_calls:  # a run that ends in one of them, and its process, may forget that it was called
+            await asyncio.to_thread(self._bridge.keep, bridged, [*bridged.request, response])
         return response
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
@@ -139,7 +141,7 @@ class LimpetMemory(AbstractCapability[Any]):
         talk = [*request.messages, *(bridged.warning_reply if request.attempt > 1 else ())]
         tools = self._bridge.definitions((*parameters.function_tools, *parameters.output_tools), _definition)
         sent = self._bridge.next(bridged, prompt, talk, continues=not request.streaming, tools=tools)
-        bridged.warning_reply = []
+        bridged.warning_reply, bridged.request = [], talk
         origins = bridged.native_map.origins([*sent.prompt, *sent.talk])
         parts: list[InstructionPart] = []
         for message, origin in zip(sent.prompt, origins, strict=False):

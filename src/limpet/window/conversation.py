@@ -10,6 +10,7 @@ caller that goes back takes another line (`plan/line.py`); what it leaves stays 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from operator import is_
 
 from limpet.catalogue.operation import Context
@@ -25,7 +26,7 @@ from limpet.window.plan.alignment import WEAK_CHARS, Aligner, CallerMessage, Pos
 from limpet.window.plan.context import FOLDS, HISTORY
 from limpet.window.plan.facts import words
 from limpet.window.plan.folding import CLEAR, COMPACT, EDIT, REWIND, Fold, WindowItem, cleared, view
-from limpet.window.plan.line import BEGINNING, Line, before, line_to, parent, within
+from limpet.window.plan.line import BEGINNING, Line, before, contains, line_to, parent, within
 from limpet.window.plan.rules import groups, is_stub
 from limpet.window.plan.serialise import digest
 from limpet.window.transcript import WARN, ConversationLine, FoldRecord, StoredMessage
@@ -120,7 +121,7 @@ class Conversation:
         elif is_newest and _continues(messages, self._caller):
             self.append(ctx, messages[len(self._caller) :])
         else:
-            left_out = self._align(ctx, messages, self._line.head if takes_new else BEGINNING)
+            left_out = self._align(ctx, messages, self._line.head if takes_new else BEGINNING, exact=exact)
             self._leave_out(left_out if exact else NOTHING)
         self._caller = list(messages)
 
@@ -188,7 +189,7 @@ class Conversation:
             self._left_out = left_out
             self._rebuild()
 
-    def _align(self, ctx: Context, messages: Sequence[Message], otherwise: int) -> LeftOut:
+    def _align(self, ctx: Context, messages: Sequence[Message], otherwise: int, *, exact: bool) -> LeftOut:
         """Find which of the caller's messages are stored, and store the others: as edits, or at the end.
 
         If none of them is stored, they follow the position `otherwise`.
@@ -208,10 +209,31 @@ class Conversation:
         edits = _edits(talk[:end], places, line)
         self._store_edits(ctx, edits, pairs, places)
         if end < len(talk):
-            self.append(ctx, talk[end:], reached)
+            goes_on = exact and talk[end].role == USER and self._is_unanswered_after(reached)
+            self.append(ctx, talk[end:], self._line.head if goes_on else reached)
         elif reached != self._line.head:
             self._go_to(ctx, reached)
-        return _left_out(line, places, edits)
+        left_out = _left_out(line, places, edits)
+        return left_out._replace(positions=left_out.positions - self._unanswered(line, places)) if exact else left_out
+
+    def _is_unanswered_after(self, position: int) -> bool:
+        """Whether nothing follows this position but replies whose calls have no result, which frameworks drop."""
+        rest = within(self._positions, position + 1, self._line.head)
+        return position > BEGINNING and contains(self._positions, position) and all(map(self._calls, rest))
+
+    def _unanswered(self, line: Line, places: Sequence[StoredPlace | None]) -> frozenset[int]:
+        """The replies whose calls have no result, from where the caller's list begins."""
+        start = min((place.first for place in places if place is not None), default=len(self._history))
+        positions = within(line, start, len(self._history))
+        return frozenset(
+            position
+            for position, following in pairwise(positions)
+            if self._calls(position) and self._history[following].message.role != TOOL
+        )
+
+    def _calls(self, position: int) -> bool:
+        message = self._history[position].message
+        return message.role == ASSISTANT and bool(message.calls())
 
     def _position_index(self) -> PositionIndex:
         if self._index is None:
