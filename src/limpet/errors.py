@@ -273,7 +273,7 @@ blank_tag = BadInput.says("tag {position} is blank; a tag needs a character that
 nothing_to_update = BadInput.says("{operation} was given nothing to change. Give {choices}.")
 needs = BadInput.says("{operation} with {condition} needs {names}. Call again with it.")
 not_used = BadInput.says("{operation} with {condition} does not use {name}. Leave {name} out.")
-reserved_key = BadInput.says("the key {key!r} is reserved for Limpet itself. {instead}")
+reserved_key = BadInput.says("the key {key!r} is reserved for Limpet itself; choose another. {instead}")
 secret_in_name = BadInput.says(
     "the name of this {kind} contains what looks like a secret, and names are shown everywhere. Choose another."
 )
@@ -387,8 +387,8 @@ too_many_pins = BadInput.says(
     "one first."
 )
 nothing_folded = NotFound.says(
-    "no fold covers the messages {first:,} to {last:,}; this session has {total:,} messages. `limpet window folds` "
-    "lists what is folded."
+    "no fold covers the messages {first:,} to {last:,}; this session has {total:,} messages. The text of a "
+    "fold says which messages it stands for."
 )
 bad_limit = BadInput.says("limit is {limit}; it is the number of tokens that the model's window holds, from 1 on.")
 request_too_big = BadInput.says(

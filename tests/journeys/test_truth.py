@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -18,14 +19,16 @@ from typing import Any
 
 import httpx2
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 import limpet
 from dashboard_kit import PROJECT, TOKEN, Served, browser, send, served
-from doors.mcp_client import Lines
+from doors.mcp_client import REVISIONS, Lines, sdk_session
 from doors.team_kit import Caller
 from limpet.window.messages import user
 
 OLD, NEW = "We use Postgres 14", "Correction: we use Postgres 16, not 14"
+CORRECTED = f'(Corrected since, in memory database: "{NEW}")'
 Call = Callable[..., dict[str, Any]]
 COMMANDS: dict[str, tuple[str, ...]] = {  # words and positional arguments of each operation
     "write_memory": ("memory", "write", "key", "content"),
@@ -79,6 +82,26 @@ def by_mcp(store: str) -> Iterator[Call]:
         yield call
 
 
+def by_sdk(store: str) -> Iterator[Call]:
+    """The official client over stdio, in the newest revision."""
+    people = next(by_commands(store))
+    command = [sys.executable, "-m", "limpet", "mcp", "--profile", "full", "--structured"]
+    with pytest.MonkeyPatch.context() as environment, start_blocking_portal() as portal:
+        environment.setenv("LIMPET_STORE", store)
+        environment.setenv("LIMPET_PROJECT", PROJECT)
+        with portal.wrap_async_context_manager(sdk_session(command=command, revision=REVISIONS[-1])) as session:
+
+            def call(name: str, **arguments: Any) -> dict[str, Any]:
+                if name == "undo":
+                    return people("undo_change", seq=str(people("history")["events"][0]["seq"]))
+                answer = portal.call(session.call_tool, name, arguments)
+                assert not answer.is_error, answer.content
+                content: dict[str, Any] = answer.structured_content
+                return content
+
+            yield call
+
+
 def by_http(store: str, folder: Path) -> Iterator[Call]:
     with served(store, folder) as site, httpx2.Client(base_url=site.url, timeout=30) as http:
         caller = Caller(http, TOKEN)
@@ -92,13 +115,14 @@ def by_http(store: str, folder: Path) -> Iterator[Call]:
         yield call
 
 
-@pytest.fixture(params=["library", "commands", "mcp", "http"])
+@pytest.fixture(params=["library", "commands", "mcp", "sdk", "http"])
 def call(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call]:
     store = str(tmp_path / "limpet.db")
     if request.param == "http":
         yield from by_http(store, tmp_path)
     else:
-        yield from {"library": by_library, "commands": by_commands, "mcp": by_mcp}[request.param](store)
+        doors = {"library": by_library, "commands": by_commands, "mcp": by_mcp, "sdk": by_sdk}
+        yield from doors[request.param](store)
 
 
 def test_a_fact_is_listed_corrected_deleted_and_brought_back(call: Call) -> None:
@@ -192,13 +216,35 @@ def test_postgres_14_is_16_now_wherever_one_reads(tmp_path: Path) -> None:
         _told_right(hit.snippet.replace("«", "").replace("»", ""), "recall")
         handoff = second.context()
         assert "We use Postgres 14 for everything" in handoff, "a handoff stays as it was written"
-        assert f'(Corrected since, in memory database: "{NEW}")' in handoff
+        assert CORRECTED in handoff
+        assert hold.call("read_handoff", {})["since"] == [CORRECTED]
+        found = hold.recall("which Postgres do we use?", kinds=["memory", "handoffs"]).hits
+        assert {hit.kind: hit.corrected_in for hit in found} == {"memory": (), "handoff": ("memory database",)}
+        (left,) = hold.call("recall", {"query": "Port the schema", "kinds": ["handoffs"]})["hits"]
+        assert left["corrected_in"] == ["memory database"]
         step = second.window.next([user("Which Postgres version do we use?")], limit=100_000)
         _told_right("\n".join(message.text() for message in step.messages[1:]), "window")
     with served(store, tmp_path) as site, browser(site) as client:
         page = client.get("/memory").text
         assert NEW in page
         assert OLD not in page
+        for address in ("/handoffs", "/handoff?line=main"):
+            page = client.get(address).text
+            assert page.index("We use Postgres 14 for everything") < page.index("Corrected since, in memory database")
+        answer = re.sub(r"</?mark>", "", client.get("/recall?q=which+Postgres+do+we+use").text)
+        assert answer.index("Postgres 16, not 14") < answer.index("Postgres 14 for everything")
+    env = {"LIMPET_STORE": store, "LIMPET_PROJECT": PROJECT}
+    with Lines([sys.executable, "-m", "limpet", "mcp", "--session", "wednesday"], env) as client:
+        client.open("2025-11-25")
+        assert CORRECTED in client.text("read_handoff")
+        lines = client.text("recall", query="which Postgres do we use?").splitlines()
+        (marked,) = [line for line in lines if "corrected since in memory database" in line]
+        assert "Postgres 14 for everything" in marked
+        client.call("write_session_handoff", content="We use Postgres 16; the schema is ported.")
+        (newer,) = [
+            line for line in client.text("recall", query="schema is ported").splitlines() if "is ported" in line
+        ]
+        assert "corrected since" not in newer
 
 
 def _told_right(text: str, place: str) -> None:

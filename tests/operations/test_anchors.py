@@ -146,9 +146,10 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
             file.write("# more\n")
         return info
 
-    monkeypatch.setattr(os, "fstat", growing)
-    with pytest.raises(BadInput, match="changed while it was read"):
-        hold.call("add_note", {"content": "It cites something", "anchors": [PLACE]})
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", growing)
+        with pytest.raises(BadInput, match="changed while it was read"):
+            hold.call("add_note", {"content": "It cites something", "anchors": [PLACE]})
 
 
 def test_without_a_folder_lines_cannot_be_cited_and_are_not_called_gone(hold: Limpet, root: Path) -> None:

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any, assert_type
 
+import apsw
 import pytest
 
 import limpet
@@ -94,7 +95,8 @@ def test_a_cancelled_caller_leaves_a_whole_transaction(tmp_path: Path) -> None:
             session = hold.session()
             await session.notes.add("first")
             began.clear()
-            with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as writer:
+            # The same SQLite as the store's: the locks of another one in the same process would not count.
+            with contextlib.closing(apsw.Connection(path)) as writer:
                 writer.execute("BEGIN IMMEDIATE")
                 task = asyncio.create_task(session.notes.add("written after its caller was cancelled"))
                 assert await asyncio.to_thread(began.wait, 10)

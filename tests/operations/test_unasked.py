@@ -152,3 +152,12 @@ def test_a_name_brings_nothing_that_does_not_hold(hold: Limpet, clock: Clock) ->
     clock.pass_by(DAY_MS)
     assert shown(hold, "Restart the scheduler") == []
     assert shown(hold, "Restart the schedulr") == []
+
+
+def test_of_similar_reports_the_prompt_brings_the_one_whose_number_it_says(hold: Limpet) -> None:
+    for number in range(4700, 4730):
+        end = "failed: disk full" if number == 4711 else "passed"
+        hold.session("old").notes.add(f"Backup job {number} of the customer database to the second site {end}")
+    assert shown(hold, "Find out what went wrong in backup job 4711 and start it again")[:1] == [
+        "Backup job 4711 of the customer database to the second site failed: disk full"
+    ]

@@ -36,7 +36,7 @@ def test_another_case_is_found_when_nothing_else_is() -> None:
     assert slices.match(LOG, "error DISK", False, 0, 500) == (
         "3: ERROR disk\n",
         None,
-        "all 1 matching lines, in any case",
+        "the one matching line, in any case",
     )
     assert slices.match(LOG, "nowhere", False, 0, 500) == ("", None, "no line of 9 matches")
 

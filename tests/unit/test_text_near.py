@@ -84,8 +84,7 @@ def test_a_line_in_other_case_is_found(lines: list[str], data: st.DataObject) ->
 
 
 def noise(length: int, alphabet: str) -> str:
-    source = random.Random(7)
-    return "".join(source.choice(alphabet) for _ in range(length))
+    return "".join(random.Random(7).choices(alphabet, k=length))
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,8 @@ ROWS = (
         "memory.handoff:handoff_text",
         params=(Param("line", everywhere=False), Param("id")),
         result={"content": "string", "id": "string", "line": "string", "written_by": "string", "written_at": "string",
-            "used_by": "", **{field.name: "array?" for field in _HANDOFF_FIELDS}, "others": "array?", **_TRUST},
+            "used_by": "", **{field.name: "array?" for field in _HANDOFF_FIELDS}, "since": "array?", "others": "array?",
+            **_TRUST},
         level=READ, profiles=CORE, guidance="handoff", commands=("handoff show",), in_session=False),
     # --- kept outputs -------------------------------------------------------------------------------------------------
     Operation("read_output", "outputs.read:read_output", "outputs.read:read_json", "outputs.read:read_text",

@@ -60,11 +60,49 @@ PLAIN = 0.75  # of two texts without words of correction that must be shared for
 _SENTENCE_END = re.compile("(?<=[.!?\u3002\uff01\uff1f\u0964])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+|;\\s+")
 _ASKS = ("?", "\uff1f", "\u061f")
 _PLAIN_END, _PLAIN_CUT = re.compile("([.!?])\\s+"), re.compile("\n+|;\\s+")
+_PLAIN_WORD = re.compile("[A-Za-z0-9]+|\n")
 _AGES = 1 << 50  # milliseconds, more than any time stamp
 _NO_CUES: frozenset[str] = frozenset()
+_NO_TERMS: frozenset[str] = frozenset()
 _TELLING = frozenset((CHANGE, BEFORE, AFTER, BESIDE))
 _NUMBER_TERMS = frozenset(str(term) for term in analyse.terms(sorted(NUMBERS)))
 _LONG_WORD = 4  # letters; shorter words are mostly articles and the like, in many languages
+
+
+class _Sentence:
+    """A sentence by its words, whatever its cues are. What most sentences are not asked for is made when it is."""
+
+    __slots__ = ("_strong", "_weights", "_words", "every_term", "text", "tokens")
+
+    def __init__(self, text: str, tokens: list[str], terms: list[str], words: list[str] | None = None) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.every_term = terms
+        self._words = words  # as they are written, where they are as many
+        self._weights: Mapping[str, float] | None = None
+        self._strong: list[str] | None = None
+
+    @property
+    def terms(self) -> list[str]:
+        """Those that are compared."""
+        return self.every_term[:SENTENCE_WORDS]
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Of all words."""
+        if self._weights is None:
+            words = self._words
+            self._weights = _weights(self.text) if words is None else _plain_weights(words, self.every_term)
+        return self._weights
+
+    @property
+    def strong(self) -> list[str]:
+        """The terms of weight that are no words of cues."""
+        if self._strong is None:
+            weights, in_cues = self.weights, _cue_words()
+            both = zip(self.tokens[:SENTENCE_WORDS], self.every_term, strict=False)
+            self._strong = [term for word, term in both if weights.get(term, 0.0) >= STRONG and word not in in_cues]
+        return self._strong
 
 
 class _Reading(NamedTuple):
@@ -78,6 +116,7 @@ class _Reading(NamedTuple):
     contrasts: frozenset[int]  # places of the words of a contrast among the terms
     reason_at: int  # from which term on a reason follows
     sentence: str
+    strong: tuple[str, ...]  # the terms of weight, in order
 
 
 class _Difference(NamedTuple):
@@ -109,40 +148,56 @@ def _cues() -> Mapping[str, tuple[tuple[tuple[str, ...], str], ...]]:
     return {first: tuple(sorted(cues, key=lambda cue: -len(cue[0]))) for first, cues in by_first.items()}
 
 
+@lru_cache
+def _cue_words() -> frozenset[str]:
+    return frozenset(word for cues in _cues().values() for cue, _ in cues for word in cue)
+
+
 def _tokens(text: str) -> list[str]:
     return analyse.whole_words(analyse.fold(text))
+
+
+def _cues_in(tokens: Sequence[str]) -> Iterator[tuple[int, int, frozenset[str]]]:
+    """The cues of a sentence: where, how many words, and its classes. Of those that begin at a word, the longest."""
+    by_first = _cues()
+    if by_first.keys().isdisjoint(tokens):
+        return
+    past = 0
+    for at, token in enumerate(tokens):
+        if at >= past and token in by_first:
+            length, kinds = _cue_at(tokens, at)
+            past = at + length
+            if length:
+                yield at, length, kinds
 
 
 def _cue_at(tokens: Sequence[str], at: int) -> tuple[int, frozenset[str]]:
     """How many words the longest cue at this place has, and its classes; 0 when there is none."""
     length = 0
     kinds: set[str] = set()
-    for cue, kind in _cues().get(tokens[at], ()):
+    for cue, kind in _cues()[tokens[at]]:
         if len(cue) < length:
             break
-        if tuple(tokens[at : at + len(cue)]) == cue:
+        if len(cue) == 1 or tuple(tokens[at : at + len(cue)]) == cue:
             length = len(cue)
             kinds.add(kind)
     return length, frozenset(kinds)
 
 
 @lru_cache(512)  # the same few entries are compared with every correction
-def _read(sentence: str) -> _Reading:
-    tokens = _tokens(sentence)[:SENTENCE_WORDS]
-    by_first = _cues()
+def _read(text: str) -> _Reading:
+    sentence = _sentence(text)
+    tokens, every_term, weights = sentence.tokens[:SENTENCE_WORDS], sentence.terms, sentence.weights
     terms: list[str] = []
     cues: set[str] = set()
     contrasted: set[int] = set()
     beside: set[int] = set()
     contrasts: set[int] = set()
     reason_at = SENTENCE_WORDS
-    at = 0
-    while at < len(tokens):
-        length, kinds = _cue_at(tokens, at) if tokens[at] in by_first else (0, _NO_CUES)
-        if not length:
-            terms.append(analyse.term(tokens[at]))
-            at += 1
-            continue
+    read = 0  # tokens
+    for at, length, kinds in _cues_in(tokens):
+        terms += every_term[read:at]
+        read = at + length
         cues |= kinds
         length_kept = 0 if kinds & {HEADING, ADDITION} else 1 if CHANGE in kinds else length
         if kinds & {BEFORE, BESIDE}:
@@ -159,10 +214,11 @@ def _read(sentence: str) -> _Reading:
                 contrasts.update(range(len(terms), len(terms) + length))
             if REASON in kinds and terms:
                 reason_at = min(reason_at, len(terms))
-            terms += map(analyse.term, tokens[at : at + length])
-        at += length
+            terms += every_term[at : at + length]
+    terms += every_term[read:]
     places = (frozenset(contrasted), frozenset(beside), frozenset(contrasts))
-    return _Reading(tuple(terms), _weights(sentence), frozenset(cues), *places, reason_at, sentence)
+    strong = tuple([term for term in terms if weights.get(term, 0.0) >= STRONG])
+    return _Reading(tuple(terms), weights, frozenset(cues), *places, reason_at, text, strong)
 
 
 def _names(sentence: str) -> frozenset[str]:
@@ -175,7 +231,7 @@ def _weights(sentence: str) -> dict[str, float]:
     """How much each term says. Short words are mostly articles and the like, in many languages; a figure, a name with a
     capital inside a sentence and the last word of one are values, however short."""
     if sentence.isascii():
-        return _plain_weights([place.group() for place in analyse.places(sentence)])
+        return dict(_sentence(sentence).weights)
     places = list(analyse.places(sentence))
     weights: dict[str, float] = {}
     for number, place in enumerate(places):
@@ -197,11 +253,11 @@ def _weights(sentence: str) -> dict[str, float]:
     return weights
 
 
-def _plain_weights(words: Sequence[str]) -> dict[str, float]:
+def _plain_weights(words: Sequence[str], terms: Sequence[str]) -> dict[str, float]:
     """The same for ASCII, where every word is one of the index and none is a word by itself alone."""
     weights: dict[str, float] = {}
     last = len(words) - 1
-    for number, word in enumerate(words):
+    for number, (word, term) in enumerate(zip(words, terms, strict=True)):
         strong = (
             len(word) >= _LONG_WORD
             or number == last
@@ -209,7 +265,6 @@ def _plain_weights(words: Sequence[str]) -> dict[str, float]:
             or word in NUMBERS
             or (number > 0 and not word.islower())
         )
-        term = analyse.term(word.lower())
         if strong or term not in weights:
             weights[term] = 1.0 if strong else WEAK
     return weights
@@ -229,6 +284,31 @@ def _first_sentences(text: str) -> Iterator[str]:
         yield sentence.strip()
 
 
+def _sentence(text: str) -> _Sentence:
+    words = analyse.plain_words(text) if text.isascii() else None
+    tokens = _tokens(text) if words is None else list(map(str.lower, words))
+    return _Sentence(text, tokens, list(map(analyse.term, tokens)), words)
+
+
+@lru_cache(128)  # the newest texts are compared with every correction
+def _compared(text: str) -> tuple[_Sentence, ...]:
+    """The sentences of an older text."""
+    sentences = _sentences(text)
+    if not text.isascii():
+        return tuple(map(_sentence, sentences))
+    words = _PLAIN_WORD.findall("\n".join(sentences))  # one search is quicker than one for each sentence
+    words.append("\n")
+    tokens = list(map(str.lower, words))
+    terms = list(map(analyse.term, tokens))
+    parts = []
+    begin = 0
+    for sentence in sentences:
+        end = tokens.index("\n", begin)
+        parts.append(_Sentence(sentence, tokens[begin:end], terms[begin:end], words[begin:end]))
+        begin = end + 1
+    return tuple(parts)
+
+
 # --- comparing --------------------------------------------------------------------------------------------------------
 
 
@@ -239,12 +319,23 @@ def corrects(newer: str, older: str, shared_key: float = 0.0) -> bool:
     return correction is not None and _one_corrected(correction, older, shared_key)
 
 
+class _Claim(NamedTuple):
+    """A sentence that may correct one of another text."""
+
+    reading: _Reading
+    terms: frozenset[str]
+    by_value: bool  # whether it corrects nothing but what has one of these:
+    contrasted: frozenset[str]  # terms beside a contrast, where an old value may be
+    apart: frozenset[str]  # terms that are elsewhere too, or may be
+
+
 class _Correction(NamedTuple):
     """The sentences of a text that may correct something: all of them under a heading, else those with a cue."""
 
-    sentences: tuple[_Reading, ...]
+    claims: tuple[_Claim, ...]
     heading: bool
-    terms: tuple[frozenset[str], ...]  # of each sentence
+    by_value: bool  # whether all of them correct nothing but what has one of these:
+    contrasted: frozenset[str]
 
 
 @lru_cache(128)
@@ -260,35 +351,71 @@ def _correction(text: str) -> _Correction | None:
         for reading in (_read(sentence),)
         if reading.terms
     )
-    return _Correction(telling, heading, tuple(frozenset(new.terms) for new in telling)) if telling else None
+    claims = tuple(_claim(new, heading) for new in telling)
+    contrasted = _NO_TERMS.union(*(claim.contrasted for claim in claims))
+    return _Correction(claims, heading, all(claim.by_value for claim in claims), contrasted) if claims else None
+
+
+def _claim(new: _Reading, heading: bool) -> _Claim:
+    by_value = ADDITION in new.cues or not (heading or CHANGE in new.cues)
+    at_contrast = new.contrasted | new.beside
+    contrasted = frozenset(term for at, term in enumerate(new.terms) if at in at_contrast)
+    apart = frozenset(term for at, term in enumerate(new.terms) if at not in new.contrasted | new.contrasts)
+    return _Claim(new, frozenset(new.terms), by_value, contrasted, apart)
 
 
 def _cues_of(sentence: str) -> set[str]:
-    tokens = _tokens(sentence)[:SENTENCE_WORDS]
-    by_first = _cues()
-    cues: set[str] = set()
-    if by_first.keys().isdisjoint(tokens):
-        return cues
-    past = 0
-    for at, token in enumerate(tokens):
-        if at >= past and token in by_first:
-            length, kinds = _cue_at(tokens, at)
-            past = at + length
-            cues |= kinds
-    return cues
+    return {kind for _, _, kinds in _cues_in(_tokens(sentence)[:SENTENCE_WORDS]) for kind in kinds}
 
 
 def _one_corrected(correction: _Correction, older: str, shared_key: float) -> bool:
-    for sentence in _sentences(older):
-        words = _long_words(sentence)
-        read = zip(correction.sentences, correction.terms, strict=True)
-        likely = [(new, terms) for new, terms in read if _may_share(words, terms, shared_key)]
-        old = _read(sentence) if likely else None
-        for new, terms in likely if old and old.terms else ():
+    values = correction.contrasted if older.isascii() else _NO_TERMS  # elsewhere parts of words have weights too
+    for sentence in _compared(older):
+        if correction.by_value and values and values.isdisjoint(sentence.every_term):
+            continue  # so most have nothing that is corrected
+        claims = _possible(correction, sentence, shared_key)
+        old = _read(sentence.text) if claims else None
+        for new, terms, *_ in claims if old and old.terms else ():
             common = _common(old, terms) if old else 0.0
             if common + shared_key >= STRONG and old and _corrects(new, old, correction.heading, shared_key, common):
                 return True
     return False
+
+
+def _possible(correction: _Correction, old: _Sentence, shared_key: float) -> list[_Claim]:
+    """The claims that may correct a sentence, by its words alone: mostly none, and it need not be read."""
+    weights = old.weights
+    values = {term for term in correction.contrasted if weights.get(term, 0.0) >= STRONG}
+    if correction.by_value and not values:
+        return []
+    claims = [
+        claim
+        for claim in correction.claims
+        if (
+            not claim.contrasted.isdisjoint(values) and _may_concern(claim, old, shared_key)
+            if claim.by_value
+            else _weight(old, claim.terms & weights.keys()) + shared_key >= STRONG
+        )
+    ]
+    words = _long_words(old) if claims else _NO_TERMS
+    return [claim for claim in claims if _may_share(words, claim.terms, shared_key)]
+
+
+def _may_concern(claim: _Claim, old: _Sentence, shared_key: float) -> bool:
+    """Whether a sentence with an old value may have the subject too, or all of it may be denied."""
+    weights = old.weights
+    both = [term for term in claim.terms & weights.keys() if term in claim.apart or weights[term] < STRONG]
+    common = _weight(old, both) + shared_key
+    if common >= STRONG and common >= SHARED * (STRONG * len(old.strong) + shared_key):
+        return True
+    begun = _by_beginning(claim.reading.terms)
+    unnamed = sum([term[:FAMILY_CHARS] not in begun for term in old.strong])
+    return unnamed <= (len(old.terms) // 2 if BESIDE in claim.reading.cues else 0)
+
+
+def _weight(old: _Sentence, terms: Iterable[str]) -> float:
+    """What an older sentence may have in common with these of its terms, at most."""
+    return sum([old.weights[term] * old.every_term.count(term) for term in terms]) + 1e-9
 
 
 def _common(old: _Reading, terms: frozenset[str]) -> float:
@@ -304,10 +431,9 @@ def _may_share(words: frozenset[str], terms: frozenset[str], shared_key: float) 
     return shared >= SHARED * len(words) or len(words) - shared <= UNLIKE_MOST
 
 
-@lru_cache(512)
-def _long_words(sentence: str) -> frozenset[str]:
-    words = [word for word in _tokens(sentence)[:SENTENCE_WORDS] if len(word) >= _LONG_WORD or word.isdigit()]
-    return frozenset(map(analyse.term, words)).difference(_cues())
+def _long_words(sentence: _Sentence) -> frozenset[str]:
+    both = zip(sentence.tokens[:SENTENCE_WORDS], sentence.every_term, strict=False)
+    return frozenset([term for word, term in both if len(word) >= _LONG_WORD or word.isdigit()]).difference(_cues())
 
 
 def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float, common: float) -> bool:
@@ -323,11 +449,14 @@ def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float, co
     )
     if in_other_words:
         return True
-    if common + shared_key < SHARED * (_sum(old.terms, old.weights) + shared_key):
+    terms = new.terms
+    if contrast:  # the old value is none of what both share
+        dropped = contrast | new.contrasts
+        terms = tuple([term for at, term in enumerate(new.terms) if at not in dropped])
+        common = _common(old, frozenset(terms))
+    if common + shared_key < max(STRONG, SHARED * (_sum(old.terms, old.weights) + shared_key)):
         return False
     sure = heading or bool(contrast)
-    dropped = contrast | new.contrasts if contrast else frozenset()
-    terms = tuple(term for at, term in enumerate(new.terms) if at not in dropped)
     reason = SENTENCE_WORDS if sure or _is_in(new.terms[new.reason_at : new.reason_at + 1], old) else new.reason_at
     difference = _compare(terms[:reason], new.weights, old)
     if not difference.changed or not _same_subject(difference, shared_key):
@@ -346,10 +475,8 @@ def _is_in(terms: Sequence[str], old: _Reading) -> bool:
 def _denied(new: _Reading, old: _Reading) -> bool:
     """Whether the newer names what the older says, in any order, and that it is not so: nearly all of it beside "no
     longer", all of it and another value beside "not"."""
-    ahead = _strong_terms(old)
-    by_beginning: dict[str, list[str]] = {}
-    for word in new.terms:
-        by_beginning.setdefault(word[:FAMILY_CHARS], []).append(word)
+    ahead = old.strong
+    by_beginning = _by_beginning(new.terms)
     named = [
         term for term in ahead if any(_is_family(term, word) for word in by_beginning.get(term[:FAMILY_CHARS], ()))
     ]
@@ -357,7 +484,7 @@ def _denied(new: _Reading, old: _Reading) -> bool:
         return False
     if BESIDE in new.cues:
         return len(named) >= DENIED * len(ahead)
-    gained = [term for term in _strong_terms(new) if term not in old.weights]
+    gained = [term for term in new.strong if term not in old.weights]
     return len(named) == len(ahead) and 0 < len(gained) <= NEW_MOST
 
 
@@ -384,7 +511,7 @@ def _moved(new: _Reading, old: _Reading) -> bool:
     after = [term for term in new.terms[at + 1 :] if _is_strong(new, term)]
     subject = before or after[:1]
     gained = [term for term in (after if before else after[1:]) if term not in old.weights]
-    about = _strong_terms(old)[:1]
+    about = old.strong[:1]
     familiar = [term for term in subject if any(_is_family(term, word) for word in old.weights)]
     is_about = any(_is_family(term, word) for term in subject for word in about)
     return is_about and len(familiar) == len(subject) and 0 < len(gained) <= NEW_MOST
@@ -395,8 +522,8 @@ def _taken_over(new: _Reading, old: _Reading) -> bool:
     who = old.terms[:1]
     if who[0] in new.terms:
         return False
-    named = _strong_terms(new)
-    rest = [term for term in _strong_terms(old) if term not in who]
+    named = new.strong
+    rest = [term for term in old.strong if term not in who]
     same = [term for term in rest if any(_is_family(term, word) for word in named)]
     gained = [term for term in named if not any(_is_family(term, word) for word in old.weights)]
     enough = len(same) > 1 and len(same) >= DENIED * len(rest)
@@ -408,16 +535,11 @@ def _says_much(term: str) -> bool:
     return len(term) > _LONG_WORD or analyse.is_atom(term)
 
 
-def _strong_terms(reading: _Reading) -> list[str]:
-    return [term for term in reading.terms if term != MARK and _is_strong(reading, term)]
-
-
 def _said_differently(new: _Reading, old: _Reading) -> bool:
     """Whether the newer text names all that the older does, in another order, with another value after its word of
     change: "we switched to X to build …"."""
-    ahead = [term for term in old.terms if old.weights.get(term, 0.0) >= STRONG]
-    behind = [term for term in new.terms if new.weights.get(term, 0.0) >= STRONG]
-    lost = [term for term in ahead if term not in behind]
+    ahead, behind = old.strong, new.strong
+    lost = tuple([term for term in ahead if term not in behind])
     values = {after for mark, after in pairwise(new.terms) if mark == MARK and after not in old.weights}
     gained = {term for term in behind if term not in old.weights}
     at_the_end = 0 < len(lost) <= LOST_MOST and lost == ahead[-len(lost) :] and len(ahead) > len(lost) + 1
@@ -435,7 +557,7 @@ def _another_version(new: _Reading, old: _Reading) -> bool:
         besides = [term for term in plain if term not in (name, *figures) and term not in old.weights]
         if len(name) >= _LONG_WORD and all(len(term) <= _LONG_WORD for term in besides):
             return True
-        rest = [term for term in _strong_terms(old) if term not in older[name]]
+        rest = [term for term in old.strong if term not in older[name]]
         if len(rest) > 1 and all(term in new.weights for term in rest) and len(besides) <= NEW_MOST:
             return True
     return False
@@ -531,16 +653,16 @@ def proposed(ctx: Context, kind: str, text: str, own: str | None = None) -> Entr
         for query in list(_lookups(correction))[: limits.CORRECTION_QUERIES]
         for entry in ctx.store.entries.matching(ctx.scope, listing, query)
     }
-    corrected = [
-        entry
-        for name, entry in entries.items()
-        if name != (kind, own)
-        and trusted(entry.origin)
-        and len(entry.content) <= limits.NOTE_MAX_CHARS
-        and _one_corrected(correction, entry.content, _shared_key(own, entry))
-    ]
-    newest = max(corrected, key=lambda entry: (entry.updated_at, entry.key), default=None)
-    return None if newest is None else EntryName(newest.kind, newest.key)
+    for entry in sorted(entries.values(), key=lambda entry: (entry.updated_at, entry.key), reverse=True):
+        name = EntryName(entry.kind, entry.key)
+        if (
+            name != (kind, own)
+            and trusted(entry.origin)
+            and len(entry.content) <= limits.NOTE_MAX_CHARS
+            and _one_corrected(correction, entry.content, _shared_key(own, entry))
+        ):
+            return name
+    return None
 
 
 def _lookups(correction: _Correction) -> Iterator[Words]:
@@ -548,11 +670,11 @@ def _lookups(correction: _Correction) -> Iterator[Words]:
     one of the words there is the old value, and one of the others is its subject. A text with a word of change alone
     says what the older did, but for the new value."""
     if correction.heading:
-        strong = {term for new in correction.sentences for term in new.terms if _is_strong(new, term)}
+        strong = {term for claim in correction.claims for term in claim.reading.strong}
         if strong:
             yield Words(tuple((term,) for term in _longest(strong)[: limits.CORRECTION_WORDS]), every=False)
         return
-    for new in correction.sentences:
+    for new, *_ in correction.claims:
         for places in (new.contrasted, new.beside):
             near = {new.terms[at] for at in places if at < len(new.terms)} - {MARK}
             values = {term for term in near if len(term) >= _LONG_WORD - 1 or _is_strong(new, term)}

@@ -83,6 +83,7 @@ class HandoffSection(NamedTuple):
 class ReadHandoff(NamedTuple):
     handoff: Handoff
     others: tuple[Handoff, ...]  # that wait besides
+    since: tuple[str, ...] = ()  # what has changed since it was written, a sentence each
 
 
 # --- leaving one ------------------------------------------------------------------------------------------------------
@@ -159,14 +160,19 @@ def read_handoff(ctx: Context, line: str | None = None, id: str | None = None) -
         entry = ctx.store.entries.read(ctx.scope, HANDOFF, id)
         if entry is None:
             raise errors.no_entry("handoff", id, "read_handoff without id gives the newest and names the others.")
-        return ReadHandoff(as_handoff(entry), _besides(ctx, entry.key))
+        return _read(ctx, as_handoff(entry))
     name = line_of(ctx, line)
     ofline = [handoff for handoff in _listed(ctx, limits.LIST_MAX, used_too=True) if handoff.line == name]
     if not ofline:
         advice = "write_session_handoff leaves one."
         sentences = _sentences((), [handoff for handoff in _listed(ctx, limits.LIST_MAX) if handoff.line != name])
         raise errors.no_entry("handoff for", name, f"{advice} {' '.join(sentences.split())}".rstrip())
-    return ReadHandoff(ofline[0], _besides(ctx, ofline[0].id))
+    return _read(ctx, ofline[0])
+
+
+def _read(ctx: Context, handoff: Handoff) -> ReadHandoff:
+    besides = tuple(item for item in _listed(ctx, limits.LIST_MAX) if item.id != handoff.id)
+    return ReadHandoff(handoff, besides, changes_since(ctx, handoff))
 
 
 def waiting(ctx: Context, line: str | None = None, *, since: int | None = None) -> Waiting:
@@ -199,10 +205,6 @@ def taken_up(ctx: Context) -> list[Handoff]:
 def _listed(ctx: Context, limit: int, *, used_too: bool = False) -> list[Handoff]:
     page = ctx.store.entries.list(ctx.scope, Listing((HANDOFF,), include_done=used_too, limit=limit))
     return sorted(map(as_handoff, page.entries), key=lambda handoff: handoff.written_at, reverse=True)
-
-
-def _besides(ctx: Context, id: str) -> tuple[Handoff, ...]:
-    return tuple(handoff for handoff in _listed(ctx, limits.LIST_MAX) if handoff.id != id)
 
 
 def _is_child(ctx: Context) -> bool:
@@ -272,7 +274,8 @@ def section(ctx: Context, waiting: Waiting, room: int = ROOM, measure: Measure =
     named: list[Handoff] = []
     for handoff in waiting.own:
         heading = ANOTHER.format(session=as_name(handoff.written_by)) if parts else HEADING
-        text = f"{heading}\n{as_shown(handoff)}{_since(ctx, handoff)}{_also_shown(ctx, handoff)}"
+        body = "\n".join((as_shown(handoff), *changes_since(ctx, handoff)))
+        text = f"{heading}\n{body}{_also_shown(ctx, handoff)}"
         if measure(text) <= room:
             quoted.append(handoff)
         elif parts:
@@ -302,14 +305,19 @@ def typed_mark(content: str, chars: str) -> str:
     return f"{chars} {sha256(content.encode(errors='replace')).hexdigest()[:24]}"
 
 
-def _since(ctx: Context, handoff: Handoff) -> str:
+def changes_since(ctx: Context, handoff: Handoff) -> tuple[str, ...]:
     """What has changed since it was written: sources that it cites, and facts that were corrected."""
     lines = [anchoring.label(look) for look in anchoring.looks(ctx, handoff.anchors)] if handoff.anchors else []
     lines += [
         f'(Corrected since, in {entry.kind} {as_name(entry.key)}: "{visible(" ".join(entry.content.split()))}")'
-        for entry in (corrections.since(ctx, handoff.content, handoff.written_at) if _later(ctx, handoff) else ())
+        for entry in corrected_since(ctx, handoff)
     ]
-    return "".join(f"\n{line}" for line in lines if line)
+    return tuple(filter(None, lines))
+
+
+def corrected_since(ctx: Context, handoff: Handoff) -> list[Entry]:
+    """Notes and memory that correct a fact in it."""
+    return corrections.since(ctx, handoff.content, handoff.written_at) if _later(ctx, handoff) else []
 
 
 def _later(ctx: Context, handoff: Handoff) -> bool:
@@ -377,6 +385,8 @@ def handoff_json(value: ReadHandoff) -> Json:
         **fields_of(handoff.content),
         **trust_json(handoff.origin),
     }
+    if value.since:
+        answer["since"] = list(value.since)
     if value.others:
         answer["others"] = [
             {"id": item.id, "line": item.line, "written_by": item.written_by, "begins": begins(item)}
@@ -394,9 +404,8 @@ def handoff_text(ctx: Context, value: ReadHandoff) -> str:
     line = "" if handoff.line == MAIN_LINE else f" of {as_name(handoff.line)}"
     used = ", used" if handoff.used_by else ""
     age = brief.ago(epoch_ms(handoff.written_at), ctx.now)
-    text = as_shown(handoff)
-    parts = [f"Handoff{line} ({age}{used}):", text, _sentences(value.others, ())]
-    return "\n\n".join(filter(None, ("\n".join(parts[:2]), parts[2])))
+    text = "\n".join((f"Handoff{line} ({age}{used}):", as_shown(handoff), *value.since))
+    return "\n\n".join(filter(None, (text, _sentences(value.others, ()))))
 
 
 def written_text(_ctx: Context, value: LeftHandoff) -> str:

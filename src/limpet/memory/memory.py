@@ -50,7 +50,7 @@ RESERVED = {
     "session-handoff": "Use write_session_handoff to leave a handoff.",
     "scratchpad": "Use scratch_note with a mode to work on the scratchpad.",
 }
-LOG_ADVICE = "The activity log is written by Limpet whenever memory is written. Choose another key."
+LOG_ADVICE = "The activity log is written by Limpet whenever memory is written."
 SCRATCH_HEADING = "## Scratchpad of the present task"
 KEYS_ADVICE = "search_memory finds the keys that exist."
 CANDIDATES = 200  # entries with the query verbatim that are put in order

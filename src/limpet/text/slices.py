@@ -282,7 +282,8 @@ def match(text: str, pattern: str, regex: bool, context: int, cap: int, cursor: 
     counted = f"{len(matches):,}" + (" or more" if len(matches) >= _COUNTED else "")
     before = len(matches) - len(rest)
     if count == len(matches):
-        return Slice(content, None, f"all {counted} matching lines{how}")
+        named = "the one matching line" if count == 1 else f"all {counted} matching lines"
+        return Slice(content, None, f"{named}{how}")
     following = to_cursor("m", rest[count][0][0], len(text), len(text)) if count < len(rest) else None
     return Slice(content, following, f"{before + 1:,}-{before + count:,} of {counted} matching lines{how}")
 

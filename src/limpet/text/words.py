@@ -98,6 +98,11 @@ def places(text: str) -> Iterator[re.Match[str]]:
     return re.finditer(_ASCII_PLACE, text) if text.isascii() else _whole_word().finditer(text)
 
 
+def plain_words(text: str) -> list[str]:
+    """The words of a text in ASCII, as they are written."""
+    return re.findall(_ASCII_PLACE, text)
+
+
 def exact(text: str) -> str:
     """A text without case and extra white space: equal for exact duplicates."""
     return " ".join(fold(text).split())

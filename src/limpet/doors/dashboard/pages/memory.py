@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
@@ -9,6 +11,7 @@ from limpet.doors.dashboard.markdown import markdown
 from limpet.doors.dashboard.pages.history import steps
 from limpet.doors.dashboard.view import SESSION, DrawnPage, PageRow, View
 from limpet.memory import layers
+from limpet.memory.handoff import changes_since
 from limpet.model import HANDOFF, MEMORY, PERSON, Entry, Memory, as_handoff, as_memory, milliseconds
 from limpet.store import EventQuery
 from limpet.upkeep import paging
@@ -201,15 +204,22 @@ def _handoff(view: View, entry: Entry) -> Html:
             class_="meta",
         ),
         markdown(parts.clip(entry.content)),
+        None if entry.done else _since(changes_since(view.context(), as_handoff(entry))),
         class_="item",
         data_item=True,
         tabindex=-1,
     )
 
 
+def _since(changes: Sequence[str]) -> Html | None:
+    """What has changed since a handoff was written, below it."""
+    return el("ul", (el("li", change) for change in changes), class_="dim") if changes else None
+
+
 def handoff(view: View) -> DrawnPage:
     """One handoff, by its id, or the newest of a line of work."""
-    reply = view.run("read_handoff", id=view.param("id") or None, line=view.param("line") or None).handoff
+    answer = view.run("read_handoff", id=view.param("id") or None, line=view.param("line") or None)
+    reply = answer.handoff
     events, _ = paging.changes(view.context(), EventQuery(HANDOFF, reply.id, limit=limits.DASHBOARD_PAGE))
     by = parts.session_link(view, reply.written_by)
     used = html.many(" · used by ", parts.session_link(view, reply.used_by)) if reply.used_by else " · waiting"
@@ -217,6 +227,7 @@ def handoff(view: View) -> DrawnPage:
     main = html.many(
         parts.heading(parts.clip(reply.line, 120), sub=html.many("left by ", by, used)),
         parts.text_card(reply.content),
+        _since(answer.since),
         _edit(view, "write_session_handoff", "write_handoff", reply.content, **fields),
         parts.panel("History", steps(view, events)),
     )
