@@ -404,10 +404,11 @@ class Session:
         other lines the first sentence is given.
         """
         ctx = self.ctx()
-        first = handoff.section(ctx, handoff.waiting(ctx, line), room)
-        self._handoffs = first.in_full
-        parts = [first.text, tree.capsule(ctx)]
-        parts += [notepad.section(notepad.read_notepad(ctx)), memory.scratch_section(ctx), digest.digest(ctx).text]
+        with ctx.store.moment(ctx.scope.tenant):
+            first = handoff.section(ctx, handoff.waiting(ctx, line), room)
+            self._handoffs = first.in_full
+            parts = [first.text, tree.capsule(ctx)]
+            parts += [notepad.section(notepad.read_notepad(ctx)), memory.scratch_section(ctx), digest.digest(ctx).text]
         return "\n\n".join(part for part in parts if part)
 
     def used(self) -> None:

@@ -14,6 +14,7 @@ The second half of the contract is tests/contract, which runs on every store. Ru
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from limpet.light import Any, Protocol, json
 from limpet.model import (
@@ -609,6 +610,10 @@ class Store(Protocol):
     ) -> int:
         """Load a dump into an empty project exactly as it was. Returns the number of entries; Conflict when the project
         is not empty."""
+
+    def moment(self, tenant: str) -> AbstractContextManager[None]:
+        """For a thread that reads several times: a server that is not busy then has one transaction of it. What the
+        thread itself writes meanwhile is seen, what others write may be."""
 
     def projects(self, tenant: str) -> tuple[str, ...]: ...
 

@@ -85,6 +85,17 @@ def test_a_literal_is_found_inside_words_and_common_words_are_not_followed(store
     assert named(common, common.docs) == keys[::-1]
 
 
+@pytest.mark.parametrize("literal", ["req.host", "actions/checkout", "add_url_rule"])
+def test_a_literal_is_found_inside_longer_words_where_no_text_has_it_as_its_own(store: Store, literal: str) -> None:
+    scope = new_scope()
+    with_more = key_of(put(store, scope, None, f"where {literal}name and {literal}s differ"))
+    gathered = store.entries.candidates(scope, (NOTE,), seek("where", literals=(literal,)))
+    assert named(gathered, list(gathered.literals[0])) == [with_more]
+    own = key_of(put(store, scope, None, f"where ({literal}) is set"))
+    gathered = store.entries.candidates(scope, (NOTE,), seek("where", literals=(literal,)))
+    assert named(gathered, list(gathered.literals[0])) == [own]
+
+
 def test_outputs_are_found_once_indexed_until_they_are_gone(store: Store) -> None:
     scope = new_scope()
     body = b"".join(b"line %d is dull\n" % number for number in range(2_000)) + b"the kestrel landed\n"

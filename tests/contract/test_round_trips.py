@@ -25,10 +25,13 @@ MOST = {
     "write_notepad": 2,
     "add_note": 5,  # 2 look for the same text, 2 write, 1 counts
     "write_memory": 5,
+    "recall": 10,  # of one transaction; 2 of them look for where names lead
 }
+BEGUN = r"\tF\t\d+\tParse\t[^\n]*\"BEGIN "
 NAMES = ["oak", "elm", "fir", "ash", "yew", "box", "bay", "fig", "may", "rue", "tea", "hop"]
 GIVEN: dict[str, dict[str, object]] = {
     "search_notes": {"query": "anchor"},
+    "recall": {"query": "which anchor holds at the deepest place"},
     "write_notepad": {"content": "plan {number}"},
     "add_note": {"content": "note {number} about the anchor chain, said in quite different words", "tags": ["sea"]},
     "write_memory": {"key": "depth", "content": "The anchor holds at {number} fathoms."},
@@ -62,12 +65,26 @@ def test_a_text_like_no_other_is_looked_for_once(limpet: Limpet, tmp_path: Path)
     assert 0 < trips(limpet, tmp_path, lambda: limpet.call("add_note", new)) <= MOST["add_note"]
 
 
+def test_what_a_question_and_a_session_begin_with_read_is_of_one_moment(limpet: Limpet, tmp_path: Path) -> None:
+    def recall() -> object:
+        return limpet.call("recall", GIVEN["recall"])["hits"]
+
+    for reads in (recall, limpet.session("s").context):
+        assert reads()
+        assert len(re.findall(BEGUN, traced(limpet, tmp_path, reads))) == 1
+
+
 def _numbered(value: object, number: int) -> object:
     return value.format(number=number) if isinstance(value, str) else value
 
 
 def trips(limpet: Limpet, folder: Path, call: Callable[[], object]) -> int:
     """How often the client said that it waits now: by Sync, or by a query of the simple kind."""
+    return len(re.findall(r"\tF\t\d+\t(?:Sync|Query)\b", traced(limpet, folder, call)))
+
+
+def traced(limpet: Limpet, folder: Path, call: Callable[[], object]) -> str:
+    """What the client and the server said to each other."""
     database = limpet.store._db  # type: ignore[attr-defined]
     connections: list[psycopg.Connection[object]] = list(database._pool._pool)
     trace = folder / "trace"
@@ -77,7 +94,7 @@ def trips(limpet: Limpet, folder: Path, call: Callable[[], object]) -> int:
         call()
         for con in connections:
             con.pgconn.untrace()
-    return len(re.findall(r"\tF\t\d+\t(?:Sync|Query)\b", trace.read_text()))
+    return trace.read_text()
 
 
 TABLE_READ = "SELECT coalesce(seq_tup_read, 0) FROM pg_stat_user_tables WHERE relname = 'entries'"

@@ -39,8 +39,10 @@ BEST_MATCHES = (
 HOLDS = "CASE WHEN e.terms @@ CAST(%s AS tsquery) THEN {value} ELSE 0 END"
 NEWEST = "SELECT e.doc FROM {source} AND e.terms @@ CAST(%s AS tsquery) ORDER BY e.doc DESC LIMIT %s"
 WITH_LITERAL = (
-    f"SELECT e.doc FROM {ENTRIES} AND e.folded LIKE %s ORDER BY e.doc DESC LIMIT {candidates.LITERAL_CANDIDATES}"  # noqa: S608
+    f"SELECT e.doc, e.folded ~ %s AS own FROM {ENTRIES} AND e.folded LIKE %s "  # noqa: S608
+    f"ORDER BY own DESC, e.doc DESC LIMIT {candidates.LITERAL_CANDIDATES}"
 )
+NO_TEXT = "$a"  # a pattern that no text fits
 DOCUMENTS = f"SELECT e.doc, {candidates.DOCUMENT} FROM {ENTRIES} AND e.doc = ANY(%s::bigint[])"  # noqa: S608
 SIZES = f"SELECT e.doc, octet_length(e.content) FROM {ENTRIES} AND e.doc = ANY(%s::bigint[])"  # noqa: S608
 TOTAL = (
@@ -73,7 +75,12 @@ def _gathered(con: Con, searched: Row, query: CandidateQuery, total: int) -> Can
 
 
 def _with_literal(con: Con, literal: str, searched: tuple[object, ...]) -> Positions:
-    return {row[0]: () for row in numbers(con, WITH_LITERAL, (*searched, like(literal)))}
+    """The texts that hold a literal: as words of their own, or else as a part of longer words."""
+    words = analyse.words(literal)
+    own = "[^[:alnum:]]+".join(words) if len(words) > 1 and literal.isascii() else ""
+    pattern = f"(^|[^[:alnum:]]){own}($|[^[:alnum:]])" if own else NO_TEXT
+    holding = numbers(con, WITH_LITERAL, (pattern, *searched, like(literal)))
+    return {doc: () for doc, as_words in holding if as_words or not holding[0][1]}
 
 
 def word_positions(

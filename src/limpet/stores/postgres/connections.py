@@ -30,14 +30,17 @@ from limpet.record import NamedTuple
 from limpet.stores.postgres import distribute
 from limpet.stores.postgres.schema import NEWEST, Con, prepare, refuse_newer
 from limpet.stores.postgres.tenants import (
+    IDLE,
     READ,
     UNFILTERED,
     VIEW,
     Row,
     Statement,
     Values,
+    ask,
     begin,
     end,
+    in_moment,
     rows_of,
     send,
     sent,
@@ -68,6 +71,7 @@ class Last(Generic[T]):
 Work = Callable[[Con, Rows], tuple[T, Proof] | Last[T]]  # given the rows of `first`; no proof: nothing to commit
 
 POOL_MAX = 8  # connections of one process; a server usually allows 100 in all
+MOMENTS_MAX = 3  # connections that keep a transaction from read to read; writes would wait for more of them
 CONNECT_SECONDS = 10  # long enough for a server that restarts
 STATEMENT_SECONDS = 60  # statements take milliseconds; a minute means that the server is in trouble
 IDLE_SECONDS = 60  # an idle transaction belongs to a stopped process, and holds the write lock
@@ -103,6 +107,19 @@ class Address(NamedTuple):
         return line.replace(self.password, "…") if self.password else line
 
 
+class _Moment:
+    """Reads of one thread and one tenant that share a transaction, from the first of them on."""
+
+    def __init__(self, tenant: str) -> None:
+        self.tenant = tenant
+        self.pool: psycopg_pool.ConnectionPool[Con] | None = None
+        self.con: Con | None = None
+
+
+class _OfThread(threading.local):
+    moment: _Moment | None = None
+
+
 class PostgresDatabase:
     def __init__(self, url: str) -> None:
         self._address = read_address(url)
@@ -111,6 +128,8 @@ class PostgresDatabase:
         self._opening = threading.Lock()
         self._pid = os.getpid()
         self._closed = False
+        self._of_thread = _OfThread()
+        self._moments = threading.Semaphore(MOMENTS_MAX)
         self._distributed: bool | None = None  # looked up when asked for
         self._next_look = 0.0  # at the schema's version, of time.monotonic()
         con = self._connect()
@@ -137,6 +156,7 @@ class PostgresDatabase:
         if self._pid != os.getpid():
             after_fork.append(self._pool)
             self._pool, self._opening, self._pid = None, threading.Lock(), os.getpid()
+            self._moments = threading.Semaphore(MOMENTS_MAX)
         with self._opening:
             if self._closed:
                 raise errors.store_gone(self.place, "it was closed")
@@ -158,6 +178,7 @@ class PostgresDatabase:
     @contextmanager
     def connection(self) -> Iterator[Con]:
         """A connection for the calling thread. psycopg's errors come out as they are, see `translate`."""
+        self._leave()  # a thread that waits for a second one would keep others from their first
         pool = self._ready()
         con = self._from(pool)
         try:
@@ -198,21 +219,68 @@ class PostgresDatabase:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def moment(self, tenant: str) -> Iterator[None]:
+        """Let the reads of this tenant by this thread share a transaction, which sees one moment: until it ends, or the
+        thread writes or reads something else, after which another one begins. While many do, each read is one."""
+        moments = self._moments
+        if self._of_thread.moment is not None or not moments.acquire(blocking=False):
+            yield
+            return
+        self._of_thread.moment = _Moment(tenant)
+        try:
+            yield
+        finally:
+            self._leave()
+            self._of_thread.moment = None
+            moments.release()
+
+    @contextmanager
+    def _shared(self, moment: _Moment) -> Iterator[Con]:
+        if moment.con is None:
+            moment.pool = self._ready()
+            moment.con = self._from(moment.pool)
+            in_moment.add(moment.con)
+        complete = False
+        try:
+            yield moment.con
+            complete = True
+        finally:
+            if not complete:  # the transaction is over
+                self._leave()
+
+    def _leave(self) -> None:
+        """End the transaction that this thread's reads share, if there is one."""
+        moment = self._of_thread.moment
+        if moment is None or moment.con is None or moment.pool is None:
+            return
+        con, moment.con = moment.con, None
+        in_moment.discard(con)
+        try:
+            with suppress(psycopg.Error):  # all was read
+                end(con)
+            self._end(con)
+        finally:
+            moment.pool.putconn(con)
+
     def rows(self, tenant: str, sql: str, values: Values, *, binary: bool = False) -> list[Row]:
         """All rows of one read, in one round trip."""
 
         def work(con: Con) -> list[Row]:
+            if con.info.transaction_status != IDLE:  # which other reads share
+                return con.execute(sql, values, binary=binary).fetchall()
+            alone = con not in in_moment
             with together(con) as pipeline:
-                send(pipeline, READ, set_tenant(tenant))
+                send(pipeline, READ if alone else VIEW, set_tenant(tenant))
                 cursor = con.execute(sql, values, binary=binary)
-                send(pipeline, "COMMIT")
+                send(pipeline, *(["COMMIT"] if alone else []))
             return cursor.fetchall()
 
-        return self._read(work)
+        return self._read(work, tenant)
 
     def rows_of_each(self, tenant: str, *statements: Statement) -> Rows:
         """The rows of several reads of one moment, in one round trip."""
-        return self._read(lambda con: _viewed(con, tenant, statements, "COMMIT"))
+        return self._read(lambda con: _viewed(con, tenant, statements, last=True), tenant)
 
     def snapshot(self, tenant: str, work: View[T], *first: Statement) -> T:
         """Several reads that see the same moment of one tenant. `work` gets the rows of each of the first ones, which
@@ -223,7 +291,7 @@ class PostgresDatabase:
             end(con)
             return result
 
-        return self._read(in_transaction)
+        return self._read(in_transaction, tenant)
 
     def snapshot_of_all(self, work: Callable[[Con], T]) -> T:
         """Several reads that see the same moment of all tenants."""
@@ -241,11 +309,12 @@ class PostgresDatabase:
 
         return self._read(unfiltered)
 
-    def _read(self, work: Callable[[Con], T]) -> T:
+    def _read(self, work: Callable[[Con], T], tenant: str | None = None) -> T:
+        moment = self._of_thread.moment
         retries = _Retries(self)
         while True:
             try:
-                with self.connection() as con:
+                with self._shared(moment) if moment and moment.tenant == tenant else self.connection() as con:
                     try:
                         self._look_at_schema(con)
                         return work(con)
@@ -377,12 +446,16 @@ class PostgresDatabase:
         return errors.store_broken(self.place, why)
 
 
-def _viewed(con: Con, tenant: str, statements: Sequence[Statement], *then: str) -> Rows:
-    """Begin a transaction that sees one moment of one tenant, and run statements: the rows of each."""
+def _viewed(con: Con, tenant: str, statements: Sequence[Statement], *, last: bool = False) -> Rows:
+    """Begin a transaction that sees one moment of one tenant, unless it has begun, and run statements: the rows of
+    each."""
+    if con.info.transaction_status != IDLE:
+        return ask(con, *statements) if statements else []
     with together(con) as pipeline:
         send(pipeline, VIEW, set_tenant(tenant))
         cursors = sent(con, pipeline, statements)
-        send(pipeline, *then)
+        if last and con not in in_moment:
+            send(pipeline, "COMMIT")
     return rows_of(cursors)
 
 

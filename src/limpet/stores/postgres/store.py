@@ -6,6 +6,7 @@ connections.py connects, commits and retries, schema.py creates the tables, entr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from limpet.model import Entry, Scope
@@ -54,6 +55,9 @@ class PostgresStore:
 
         # A dump cannot be read twice.
         return self._db.write(scope.tenant, work, repeatable=False)
+
+    def moment(self, tenant: str) -> AbstractContextManager[None]:
+        return self._db.moment(tenant) if self._replica is None else nullcontext()  # which has a state of its own
 
     def projects(self, tenant: str) -> tuple[str, ...]:
         names = self._db.rows(tenant, "SELECT project FROM projects WHERE tenant = %s ORDER BY project", (tenant,))

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any
+from weakref import WeakSet
 
 from psycopg import Cursor, Pipeline
 from psycopg.pq import TransactionStatus
@@ -37,6 +38,7 @@ UNFILTERED = "SET LOCAL limpet.unfiltered = 'on'"
 FILTERED = "SET LOCAL limpet.unfiltered = 'off'"
 BYPASSES = "SELECT rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user"
 TENANTS = "SELECT count(*) FROM (SELECT DISTINCT tenant FROM projects LIMIT 2) few"
+in_moment: WeakSet[Con] = WeakSet()  # connections whose transaction goes on after a read: see PostgresDatabase.moment
 OPEN_TABLES = (
     "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant' "
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(%s) AND c.relkind IN ('r', 'p') "
@@ -92,14 +94,14 @@ def ask(con: Con, *statements: Statement, last: bool = False) -> list[list[Row]]
     """The rows of each statement, in one round trip. With the `last` ones of a transaction travels its end."""
     with together(con) as pipeline:
         cursors = sent(con, pipeline, statements)
-        if last:
+        if last and con not in in_moment:
             send(pipeline, "COMMIT")
     return rows_of(cursors)
 
 
 def end(con: Con) -> None:
     """End a transaction of reads, unless its last statements did."""
-    if con.info.transaction_status != IDLE:
+    if con not in in_moment and con.info.transaction_status != IDLE:
         con.execute("COMMIT")
 
 

@@ -215,9 +215,9 @@ class SqliteEntries:
         source, values = source_of(scope, query)
         sql = f"SELECT {E_FIELDS} FROM {source} AND e.rowid = ?"  # noqa: S608
         counted = [(sum(map(terms.isdisjoint, groups)), doc) for doc, terms in self._index.waiting_terms(con)]
-        for lacking, doc in sorted(counted, key=lambda item: item[0]):  # ties stay newest first
-            if len(groups) - lacking >= least:
-                yield from con.rows(sql, (*values, doc))
+        enough = [item for item in counted if len(groups) - item[0] >= least]
+        for _, doc in sorted(enough, key=lambda item: item[0]):  # ties stay newest first
+            yield from con.rows(sql, (*values, doc))
 
     def _match(self, con: Connection, words: Words) -> str | None:
         """A word query in the syntax of the index; None where no entry can match."""

@@ -156,9 +156,9 @@ class WordIndex:
         """The texts that wait, newest first, by number and terms. These are cached: a write may ask for them."""
         numbered = con.rows("SELECT rowid, hash FROM entries WHERE rowid > (SELECT last FROM indexed)")
         cached = self._waiting
-        self._waiting = {
-            (doc, digest): cached.get((doc, digest)) or terms_of(con, doc) for doc, digest in reversed(numbered)
-        }
+        numbered.reverse()
+        if numbered != [*cached]:
+            self._waiting = {name: cached.get(name) or terms_of(con, name[0]) for name in numbered}
         return [(doc, terms) for (doc, _), terms in self._waiting.items()]
 
     def _add(self, con: Connection, texts: Sequence[tuple[int, Sequence[str], Iterable[str]]], new: NewWords) -> None:
@@ -212,7 +212,7 @@ def waits(con: Connection) -> bool:
 def terms_of(con: Connection, doc: int) -> frozenset[str]:
     """The terms of one text."""
     texts = (text for number, _, text, _ in waiting_texts(con, doc - 1, 1) if number == doc)
-    return frozenset(analyse.term(word) for text in texts for word in analyse.index_words(text))
+    return frozenset([term for text in texts for term in map(analyse.term, analyse.index_words(text))])
 
 
 def waiting_texts(con: Connection, last: int, most: int = -1) -> Iterator[WaitingText]:

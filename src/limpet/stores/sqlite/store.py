@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 
 import apsw
@@ -85,6 +86,9 @@ class SqliteStore:
             return count
 
         return self._db.write(work, repeatable=False)  # a dump cannot be read twice
+
+    def moment(self, tenant: str) -> AbstractContextManager[None]:
+        return nullcontext()  # nothing is begun or ended over a network
 
     def projects(self, tenant: str) -> tuple[str, ...]:
         names = self._db.rows("SELECT project FROM projects WHERE tenant = ? ORDER BY project", (tenant,))
