@@ -3,7 +3,7 @@
 Every set is stored and asked through the public library, nothing beside it. Baselines rank the same texts in the same
 run. Sets are split by number: even ones to tune with, odd ones to report (`--half`); of a single set, the questions.
 Limpet is asked with `more`, so that its whole order is measured; a row of its own shows what is left by default.
-`--signals` also shows what each signal is worth, by leaving it out. Several sets may be named at once.
+`--signals` shows what each signal is worth, by leaving it out. Several sets may be named at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,14 @@ SWITCHES = (*Signals._fields, "meaning")
 WORDS, WHOLE, CUT = "limpet, words only", "limpet recall", "  as answered without more"
 EMBED = "limpet recall, transformer"
 Make = Callable[[Set, Path], Ranker]
+
+
+class Worth(NamedTuple):
+    """What one signal is worth: the scores of the same questions without it, and how many it brought in and lost."""
+
+    scores: list[scores.Score]
+    brought: int  # questions with more of their evidence in the first ten because of the signal
+    lost: int  # with less
 
 
 class Result(NamedTuple):
@@ -105,12 +113,39 @@ def show(title: str, chosen: list[Set], ways: list[tuple[str, Make]]) -> dict[st
     return results
 
 
-def agreement(chosen: list[Set], server: str, model: str) -> None:
-    """On how many questions the embedded store and a PostgreSQL server give the same ten ids in the same order."""
+def signals(title: str, chosen: list[Set], names: Sequence[str]) -> dict[str, Worth]:
+    """What each signal is worth, by leaving it out. Every set is stored once and asked again for each of them."""
+    ways: dict[str, tuple[str, ...]] = {"nothing": (), **{name: (name,) for name in names or SWITCHES}, "any": SWITCHES}
+    found: dict[str, list[scores.Score]] = {name: [] for name in ways}
+    for one in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            kept = Ours(f"{folder}/limpet.db", "bench")
+            kept.add(one.units)
+            for name, left_out in ways.items():
+                kept.leave_out(left_out)
+                found[name] += [scores.score(asked, kept.ask(asked.query)) for asked in one.queries]
+            kept.hold.close()
+    whole = [one.recall[2] for one in found["nothing"]]
+    worth = {}
+    for name, each in found.items():
+        gains = [have - one.recall[2] for have, one in zip(whole, each, strict=True)]
+        worth[name] = Worth(each, sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains))
+    lines = [[name, *scores.line(one.scores), str(one.brought), str(one.lost)] for name, one in worth.items()]
+    table(title, ("without", *HEADS[1:8], "brought in", "lost"), lines)
+    return worth
+
+
+def agreement(name: str, chosen: list[Set], server: str, model: str) -> None:
+    """On how many questions the embedded store and a PostgreSQL server give the same ten ids in the same order.
+
+    Each text is embedded once for both.
+    """
     same = among = asked = 0
+    differ: list[str] = []
     for one in chosen:
         with tempfile.TemporaryDirectory() as folder:
             stores = [Ours(f"{folder}/limpet.db", "bench", model), Ours(server, f"bench-{uuid.uuid4().hex[:8]}", model)]
+            stores[0].lend_vectors(stores[1])
             for kept in stores:
                 kept.add(one.units)
             for question in one.queries:
@@ -118,10 +153,13 @@ def agreement(chosen: list[Set], server: str, model: str) -> None:
                 asked += 1
                 same += first == second
                 among += set(first) == set(second)
+                if first != second:
+                    differ.append(f"{one.name}: {question.query}\n    {' '.join(first)}\n    {' '.join(second)}")
             for kept in stores:
                 kept.hold.close()
-    share = f"{same / (asked or 1):.1%} in the same order, {among / (asked or 1):.1%} in any"
-    print(f"the two stores agree on the first ten of {asked:,} questions: {share} (goal 99.5 %)")
+    share = f"{same / (asked or 1):.1%} in the same order ({asked - same} are not), {among / (asked or 1):.1%} in any"
+    print(f"{name}: the two stores agree on the first ten of {asked:,} questions: {share} (goal 99.5 %)")
+    print(*differ, sep="\n", flush=True)
 
 
 def asked_for(given: argparse.Namespace) -> Iterator[tuple[str, list[Set]]]:
@@ -151,12 +189,17 @@ def halved(chosen: list[Set], half: str) -> list[Set]:
     return chosen[half == "test" :: 2]
 
 
+def spread(one: Set, most: int) -> Set:
+    """The set with at most so many questions, taken from all parts of it."""
+    count = len(one.queries)
+    if not 0 < most < count:
+        return one
+    return one._replace(queries=[one.queries[at * count // most] for at in range(most)])
+
+
 def ways_of(given: argparse.Namespace) -> list[tuple[str, Make]]:
     ways = [] if given.ours_only else list(baselines())
     ways += [(WORDS, ours(meaning=False)), (WHOLE, ours()), (CUT, ours(more=False)), *transformer()]
-    if given.signals:
-        ways += [(f"  without {signal}", ours("static", **{signal: False})) for signal in SWITCHES]
-        ways.append(("  without any", ours("static", **dict.fromkeys(SWITCHES, False))))
     return ways
 
 
@@ -193,7 +236,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--multihop", type=Path, help="a clone with documents: questions that need two of them")
     parser.add_argument("--silence", action="store_true", help="questions without an answer, instead of all else")
     parser.add_argument("--half", choices=("test", "tune", "all"), help="test by default, all for --units and --stdlib")
-    parser.add_argument("--signals", action="store_true", help="leave out one signal after the other")
+    parser.add_argument("--signals", nargs="*", choices=SWITCHES, help="leave out these signals, or each, one by one")
+    parser.add_argument("--most", type=int, default=0, help="questions of a set, spread over all of them; 0 for all")
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--agree", metavar="URL", help="compare with a PostgreSQL server, instead of all else")
     parser.add_argument("--model", choices=("static", "transformer"), default="static", help="for --agree")
@@ -207,13 +251,16 @@ def main() -> None:
         return
     for name, every in asked_for(given):
         half = given.half or ("all" if given.units or given.stdlib else "test")
-        chosen = halved(every, half)
+        chosen = [spread(one, given.most) for one in halved(every, half)]
         if given.agree:
-            agreement(chosen, given.agree, given.model)
+            agreement(name, chosen, given.agree, given.model)
             continue
         units, asked = sum(len(one.units) for one in chosen), sum(len(one.queries) for one in chosen)
         title = f"{name} ({half}: {len(chosen)} sets, {units:,} texts, {asked:,} questions)"
-        show(title, chosen, ways_of(given))
+        if given.signals is not None:
+            signals(title, chosen, given.signals)
+        else:
+            show(title, chosen, ways_of(given))
 
 
 if __name__ == "__main__":

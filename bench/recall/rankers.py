@@ -43,6 +43,30 @@ class Ours:
         self._signals = ranking.Signals(**rules)
         self._ids: dict[str, str] = {}
 
+    def leave_out(self, names: Iterable[str]) -> None:
+        """Ask from now on without these signals; `meaning` is one of them."""
+        out = set(names)
+        self._signals = ranking.Signals(**dict.fromkeys(out - {"meaning"}, False))
+        recall = self.hold._bounds.recall._replace(meaning="meaning" not in out)
+        self.hold._bounds = self.hold._bounds._replace(recall=recall)
+        self.hold._embeddings = Embeddings(lambda: choose_embeddings(recall))
+
+    def lend_vectors(self, other: Ours) -> None:
+        """The other store uses this one's model, and each text is embedded once: a transformer takes long."""
+        embeddings = self.hold._embeddings
+        assert embeddings is not None
+        other.hold._embeddings = embeddings
+        if chosen := embeddings.models().best():
+            known: dict[str, bytes] = {}
+            make = chosen.model.stored
+
+            def stored(texts: Sequence[str]) -> list[bytes]:
+                missing = [text for text in dict.fromkeys(texts) if text not in known]
+                known.update(zip(missing, make(missing) if missing else (), strict=True))
+                return [known[text] for text in texts]
+
+            chosen.model.stored = stored  # type: ignore[method-assign]
+
     def add(self, units: Iterable[Unit]) -> None:
         for number, unit in enumerate(sorted(units, key=lambda unit: (unit.time, unit.session, unit.order))):
             self._now = milliseconds(unit.time) if unit.time else self._now + 1

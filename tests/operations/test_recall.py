@@ -227,6 +227,20 @@ def test_turns_of_people_bring_those_beside_them(hold: Limpet, talk: tuple[str, 
     assert ids[2] in keys(hold, query)
 
 
+@pytest.mark.parametrize("number", [2, 7, 12])
+def test_of_entries_that_differ_by_a_number_the_one_asked_for_is_shown(hold: Limpet, number: int) -> None:
+    hold.journal.init()
+    for each in range(1, 13):
+        decision = {"title": f"Dec {each}", "decision": f"Choose option {each}", "rationale": "It is quick enough"}
+        hold.call("log_decision", {**decision, "evidence": "user: yes", "scenarios": ["one", "two", "three"]})
+        hold.memory.write(
+            f"report-{each}", f"Deployment report PROJ-70{each + 60}: outcome {each} of the pipeline, passed"
+        )
+    assert f"Choose option {number}\n" in hold.recall(f"Choose option {number}").hits[0].plain
+    asked = f"PROJ-70{number + 60}"
+    assert asked in hold.recall(f"deployment report {asked}").hits[0].plain
+
+
 def test_identifiers_are_found_split_and_joined(hold: Limpet) -> None:
     notes = hold.session("one").notes
     key = notes.add("pandas gives a dataframe, and check_is_int refuses floats; filePath is absolute").id

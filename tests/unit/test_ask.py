@@ -121,6 +121,25 @@ def test_a_line_of_xml_is_cut_at_its_tags() -> None:
     assert 'name="t1234" time="1234.5"' in shown(text, "time of case t1234", 200)
 
 
+def test_of_a_line_that_is_too_long_as_much_is_shown_as_fits_and_the_last_cause() -> None:
+    path = " ".join(f"at step{n}" for n in range(40))
+    line = f'level=error msg="row was not read" feed=nordwind row=4117 {path} ValueError: no weight in 12 kg'
+    text = "\n".join([*(f"level=info row={n} was read" for n in range(200)), line, "level=info end"])
+    assert "row=4117" in shown(text, "which row was not read", 300)
+    assert "ValueError: no weight in 12 kg" in shown(text, "why was the row not read", 300)
+
+
+def test_what_else_a_log_says_of_the_order_that_was_asked_for_is_shown() -> None:
+    events = []
+    for number in range(300):
+        time, order = f"2026-03-11T06:{number // 60:02}:{number % 60:02}Z", f"order=A-{50000 + number}"
+        events += [f"{time} gateway POST {order} from=c{number}", f"{time} payments charged {order} cents=700"]
+    events[345] = "2026-03-11T06:02:52Z payments card declined order=A-50172 code=expired"
+    answer = shown("\n".join(events), "whose card was declined", 120)
+    assert "card declined order=A-50172" in answer
+    assert "order=A-50172 from=c172" in answer
+
+
 def test_nothing_found_says_what_to_do() -> None:
     part = ask("alpha\nbeta", "zebra", 100, count)
     assert part.content == ""

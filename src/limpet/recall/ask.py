@@ -41,6 +41,12 @@ _POINTER_CHARS = 400_000  # before a position: walking over them takes some 50 m
 
 
 _NAMES = re.compile(r"\s*(?:- )?[\"']?(?:name|id|title|key|package)[\"']?\s?[:=]", re.I)  # what a record is called by
+# How the line begins that declares a name, in many languages; in a diff behind its sign.
+_DECLARES = (
+    r"[-+ ]?\s*(?:(?:pub|public|private|protected|export|default|async|static|final|abstract)\b\s*)*"
+    r"(?:def|class|function|func|fn|interface|struct|enum|trait|type|const|let|var)\s+(?:\([^)\n]{0,80}\)\s*)?"
+)
+_DECLARED = 1.25  # what its score is multiplied by where the question names it
 _NAMED = 1.12  # what the score of such a line is multiplied by: it is the thing itself, not a mention
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]|:')
 _JSON_LINES = re.compile(r"\s*[{\[][^\n]*[}\]]\s*\n[{\[]")  # which `path` reads as one list
@@ -172,6 +178,8 @@ def _by_words(
         best.append(unit)
     _look_for_common(finder, occurrences, best, own)
     looks = [answer for pattern, answer in _LOOKS if pattern.search(question)]
+    names = "|".join(re.escape(hit.term.text) for hit in occurrences if not hit.term.stem)
+    declares = re.compile(rf"{_DECLARES}(?:{names})\b", re.IGNORECASE) if names else None
     most = sum(hit.rarity * hit.term.weight for hit in occurrences) or 1.0
     scores = {unit: 0.5 * score for unit, score in flat.items()}
     records: Own = {}
@@ -186,6 +194,10 @@ def _by_words(
         score = sum(around.values()) + _together(occurrences, unit)
         score *= 0.7 + 0.3 * min(1.0, sum(around.values()) / most)
         scores[unit] = score * _manner(units[unit], looks, intent)
+        if declares and declares.match(units[unit]):
+            scores[unit] *= _DECLARED
+        if units[unit].startswith("@@ ") or units.repeats_name(unit):
+            scores[unit] *= _ECHO  # its words are elsewhere in the diff too
     for unit in headers & scores.keys():
         scores[unit] *= _HEADER  # it names what is asked for, and its rows say it
     top = max(scores.values(), default=0.0)

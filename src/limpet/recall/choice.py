@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from heapq import nlargest
+from itertools import islice
 
 from limpet.recall.intents import FAILING, RAISED
 from limpet.recall.question import terms
@@ -32,6 +33,12 @@ _CARD_SHARE = 0.35  # of what is left of the budget
 _VALUE = 5  # units of a field's value that are shown with it
 _FIELD_CHARS = 140  # characters of a field on a card
 _FOLLOWING, _FOLLOWING_SHARE = 4, 0.2  # units after the best one, and what they may cost of what is left
+_EVENT = re.compile(r"\d\d:\d\d:\d\d")  # the time of an event in a log
+_EVENT_CHARS = 60  # of a line, in which it is
+_ID = re.compile(r"\b(?:[A-Za-z]{1,12}[-_:#]?\d{3,12}|(?=[a-f]*\d)[0-9a-f]{8,40})\b")
+_IDS, _ID_EVENTS, _ID_SHARE = 4, 10, 0.6  # ids of an event, events with one of them, and what these may cost
+_CHANGES = 40  # of one file that are looked at
+_CHANGE_SHARE = 0.35  # of what is left of the budget, for what was added together, and for what was removed
 _REACH = 60  # units below a hit that are searched for a reason
 _NEAR, _NEAR_SHARE = 6, 0.5  # of the best units, those that may be completed
 _SECOND = 0.9  # of the best score, from which the record of the second unit is shown too
@@ -109,12 +116,55 @@ class Choice:
         for unit in dict.fromkeys([*headings[:1], *near[:2]]) if self.reason else ():
             self._run_on(unit)
             self._take_while(self._beside(unit, -1)[:2], _FOLLOWING_SHARE)
+        for unit in near[:2]:
+            if self.units.in_hunk(unit):
+                self._take_change(unit)
+        self._take_changes_below(best)
+        self._take_while(self._same_id(best), _ID_SHARE)
         self._take_groups(self._card(best), _CARD_SHARE)
         for unit in near[1:2]:
             if self.scores[unit] >= _SECOND * self.top:
                 self._take_all([unit], 1.0)
                 self._take_groups(self._card(unit), _CARD_SHARE)
         self._take_while(self._beside(best, 1), _FOLLOWING_SHARE)
+
+    def _same_id(self, unit: int) -> list[int]:
+        """Other events of a log with the id of this one: of an order, a request, a job. First those with words of the
+        question that it lacks, then the nearest."""
+        text = self.units[unit]
+        if not _EVENT.search(text[:_EVENT_CHARS]):
+            return []
+        by_id: list[list[int]] = []
+        for id in list(dict.fromkeys(_ID.findall(text)))[:_IDS]:
+            places = islice(re.finditer(rf"\b{re.escape(id)}\b", self.units.text), _ID_EVENTS + 1)
+            units = {self.units.at(place.start()) for place in places}
+            if 1 < len(units) <= _ID_EVENTS and unit in units:
+                by_id.append(sorted(units - {unit}, key=lambda each: (-self._adds(each, unit), abs(each - unit))))
+        return min(by_id, key=lambda units: sum(abs(each - unit) for each in units) / len(units), default=[])
+
+    def _adds(self, unit: int, shown: int) -> float:
+        """What the words of the question are worth that a unit has and the one that is shown lacks."""
+        return sum(value for term, value in self.own.get(unit, {}).items() if term not in self.own.get(shown, {}))
+
+    def _take_changes_below(self, unit: int) -> None:
+        """Adds what a commit or a file of a diff changed: the best line of each file, and all of one file that fits."""
+        files = self.units.changes_below(unit)
+        for lines in files:
+            best = max(lines, key=lambda line: (self.scores.get(line, 0.0), -line))
+            self._take_while([best], _CHANGE_SHARE)
+            if best in self.taken:
+                self._take(self._with_context(best))
+                self._take_change(best)
+        changes = dict.fromkeys(self.units.change(line) for line in files[0]) if len(files) == 1 else ()
+        for change in list(changes)[:_CHANGES]:
+            self._take_change(change.start)
+
+    def _take_change(self, unit: int) -> None:
+        """Adds the change that a line of a diff is in or beside; where it is long, what was added first."""
+        change = [each for each in self.units.change(unit) if not self._noise(each)]
+        new = [each for each in change if self.units[each].startswith("+")]
+        self._take_while(sorted(new, key=lambda each: abs(each - unit)), _CHANGE_SHARE)
+        self._take_while([each for each in change if each not in new], _CHANGE_SHARE)
 
     def _beside(self, unit: int, way: int) -> list[int]:
         """The next units after (or before) a unit, up to a heading."""
@@ -180,10 +230,10 @@ class Choice:
                 self._take(group)
 
     def _noise(self, unit: int) -> bool:
-        """Whether a unit is blank or a rule, a caret or a bracket: nothing that could be an answer."""
+        """Whether a unit is blank, a rule, a caret, a bracket or a name once more: nothing that could be an answer."""
         if unit not in self.noise:
             text = "" if unit in self.units.uncut else self.units[unit].strip()
-            self.noise[unit] = re.search(r"\w", text) is None
+            self.noise[unit] = re.search(r"\w", text) is None or self.units.repeats_name(unit)
         return self.noise[unit]
 
     def _shorten(self, unit: int, length: int) -> None:
@@ -192,15 +242,14 @@ class Choice:
         if len(text) <= length or unit in self.taken:
             return
         start = self.units.starts[unit]
-        places = [place - start for place in self.places(unit) if start <= place < start + len(text)] or [0]
+        places = sorted(place - start for place in self.places(unit) if start <= place < start + len(text)) or [0]
+        if self.reason and (raised := list(RAISED.finditer(text))):
+            places = sorted([*places, raised[-1].start()])  # the last one is what the others led to
         reach = max(20, length // (2 * len(places)))
-        parts: list[list[int]] = []
-        for place in sorted(places):
-            low, high = max(0, place - reach), min(len(text), place + reach)
-            if parts and low <= parts[-1][1]:
-                parts[-1][1] = high
-            else:
-                parts.append([low, high])
+        parts = _around(places, reach, len(text))
+        while (size := sum(high - low for low, high in parts)) < length:  # several places share what is around them
+            reach += max(1, (length - size) // (2 * len(parts)))
+            parts = _around(places, reach, len(text))
         shorter = " … ".join(text[low:high].strip() for low, high in parts)
         before, after = "… " if parts[0][0] else "", " …" if parts[-1][1] < len(text) else ""
         self.shortened[unit] = f"{before}{shorter}{after}"
@@ -371,6 +420,18 @@ class Choice:
                 parts.append(f"{chr(10) if parts else ''}{mark}{text}")
             before = unit
         return "\n".join(filter(None, (self.columns, "".join(parts))))
+
+
+def _around(places: Sequence[int], reach: int, size: int) -> list[list[int]]:
+    """The stretches of a text of this size that are so near to one of the places, which are in order."""
+    parts: list[list[int]] = []
+    for place in places:
+        low, high = max(0, place - reach), min(size, place + reach)
+        if parts and low <= parts[-1][1]:
+            parts[-1][1] = high
+        else:
+            parts.append([low, high])
+    return parts
 
 
 def opens(text: str) -> bool:

@@ -20,6 +20,7 @@ _MOST_UNITS = 60_000  # units whose quantities are compared
 _MOST_CHARS = 6_000_000  # characters of a text that is searched for quantities at all
 _HEAD, _TAIL = 80, 600  # units of a long text that are searched for totals
 _UNIT_CHARS = 400  # of a unit that are examined
+_QUANTITY_CHARS = 240  # of a line in which its quantity is looked for
 _EXTREMES = 3  # units with the greatest quantities: the first may be a total
 
 _TOTAL = re.compile(
@@ -102,6 +103,7 @@ _SECONDS = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "ms": 1e-3, "s": 1.0, "mi": 60.0, 
 _VOLUME = re.compile(r"(?<![\w.])(\d[\d,]{0,15}(?:\.\d{1,6})?)\s?(bytes|[kKMGT]?i?B|[KMGT])(?!\w)")
 _FACTOR = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _LISTED = re.compile(r"[-l][-rwxsStT]{9}\S?\s+\d+\s+\S+\s+\S+\s+(\d{1,15})()\s")  # by `ls -l`
+_DIFFSTAT = re.compile(r" \S[^|]{0,200}\|\s+(\d{1,9})() [+-]+\s*\Z")  # by `git diff --stat`
 _LEADING = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)([KMGT]?)\s+\S")
 _FIELD = re.compile(r"[\"']?([A-Za-z_][\w.-]{0,40})[\"']?\s?[=:]\s?[\"']?(-?\d{1,15}(?:\.\d{1,9})?)(?![\w.:-])")
 _NUMBER = re.compile(r"[-+]?\d[\d,]{0,15}(?:\.\d{1,9})?%?")
@@ -227,6 +229,11 @@ def _values(text: str, names: frozenset[str]) -> Iterator[tuple[float, int]]:
             yield float(match[2]), match.start()
 
 
+def _quantity(line: str) -> re.Match[str] | None:
+    """How much a line of a listing counts, and in which unit."""
+    return _LEADING.match(line) or _LISTED.match(line) or _DIFFSTAT.match(line)
+
+
 def _quantities(units: Units, kind: str) -> Iterable[tuple[float, int]]:
     """Durations or volumes with their units, else the numbers that lines begin with."""
     if kind == "time":
@@ -237,7 +244,7 @@ def _quantities(units: Units, kind: str) -> Iterable[tuple[float, int]]:
     leading = [
         (float(match[1]) * _FACTOR.get(match[2].lower(), 1), unit)
         for unit in range(units.count)
-        if (match := _LEADING.match(units[unit][:60]) or _LISTED.match(units[unit][:120]))
+        if (match := _quantity(units[unit][:_QUANTITY_CHARS]))
     ]
     if len(leading) * 2 >= units.count or kind != "bulk":
         return leading if len(leading) * 3 >= units.count else []

@@ -116,6 +116,7 @@ _SYNONYMS = {
     "phone": ("tel", "mobile"),
     "price": ("cost", "amount"),
     "warn": ("warning", "⚠"),
+    "zombi": ("defunct",),
 }
 # Question words, and the word a text uses for what they ask for.
 _ASKS_FOR = {"who": "author", "whose": "author", "when": "date", "why": "error"}

@@ -42,8 +42,7 @@ AROUND = 4
 REACH = 2 * AROUND  # how far apart the numbers of two neighbouring turns may be
 SHORT_WORDS, NOT_SHORT_WORDS = 80, 160  # neighbours count in full up to the first and not at all from the second
 TALK = (NOTE, MESSAGE)  # kinds whose entries follow each other in a session
-COVERAGE, PAIR, SPEAKER, LITERAL, PINNED = 3.0, 0.5, 2.0, 4.0, 0.5
-COVERAGE_DOCUMENT, PAIR_DOCUMENT = 1.5, 0.75
+COVERAGE, PAIR, PAIR_DOCUMENT, SPEAKER, LITERAL, PINNED = 3.0, 0.5, 0.75, 2.0, 4.0, 0.5
 # A document says at its beginning what it is about: a key, a heading, a name and its arguments, a path.
 OPENING, OPENING_WORDS = 0.2, 8
 PART, PART_CHARS = 0.75, 4  # a word of the question as the beginning or end of a longer one, and its least length
@@ -213,7 +212,7 @@ class Signals(NamedTuple):
     neighbours: bool = True  # turns of a conversation count for those around them
     speaker: bool = True  # the person asked about, when texts say who speaks
     dates: bool = True  # times named in the question
-    coverage: bool = True  # how much of the question a text covers
+    coverage: bool = True  # how much of the question a turn and its neighbours cover
     phrases: bool = True  # words side by side as in the question
     opening: bool = True  # words with which a document begins
     parts: bool = True  # words of the question inside longer ones of a document
@@ -525,15 +524,15 @@ class _Pool:
         }
 
     def _coverage(self) -> dict[int, float]:
-        """The share of the question that occurs in a text, or a turn's neighbours, weighted by rarity."""
-        if not self.signals.coverage:
+        """The share of the question that occurs in a turn or its neighbours, weighted by rarity. In documents it says
+        what their words say."""
+        if not self.signals.coverage or not self.turns:
             return {}
         mass = sum(rarity for _, _, rarity in self.followed) or 1.0
         sums: dict[int, float] = {}
         for (_, _, rarity), counts in zip(self.followed, self.counts, strict=True):
-            share = rarity / mass
-            for doc in counts:
-                sums[doc] = sums.get(doc, 0.0) + (COVERAGE if doc in self.turns else COVERAGE_DOCUMENT) * share
+            for doc in counts.keys() & self.turns:
+                sums[doc] = sums.get(doc, 0.0) + COVERAGE * rarity / mass
         return sums
 
     def _opening(self) -> dict[int, float]:

@@ -18,7 +18,7 @@ from limpet import errors, limits
 from limpet.catalogue.ids import LETTERS, short_ids
 from limpet.catalogue.operation import Context, Json, a_name, bounded
 from limpet.light import Any, re
-from limpet.memory import anchors, corrections, layers
+from limpet.memory import anchors, corrections, handoff, layers
 from limpet.model import (
     FOLD,
     HANDOFF,
@@ -35,6 +35,7 @@ from limpet.model import (
     TOOL,
     Entry,
     Validity,
+    as_handoff,
     iso,
     milliseconds,
 )
@@ -117,6 +118,7 @@ class Hit(NamedTuple):
     source: anchors.Look | None = None  # what it cites, as it is now
     replaced_by: str = ""
     layer: str = ""  # of memory, where it is not the project's
+    corrected_in: tuple[str, ...] = ()  # notes and memory that correct a handoff since
 
 
 class Recalled(NamedTuple):
@@ -196,6 +198,11 @@ def recall(
     text = query.strip()[: limits.QUERY_MAX_CHARS]  # the first words of a very long question are enough
     bounded("query", text, limits.QUERY_MAX_CHARS, "", blank="Say what to look for.")
     which = _filter(ctx, **filters)
+    with ctx.store.moment(ctx.scope.tenant):
+        return _recalled(ctx, query, text, which, limit, tokens, more=more)
+
+
+def _recalled(ctx: Context, query: str, text: str, which: Filter, limit: int, tokens: int, *, more: bool) -> Recalled:
     waiting = _catch_up(ctx, which)
     matches = search(ctx, question.read(text, ctx.now), which)
     if not more and matches and not any(match.scored.fits for match in matches[:FIT_AMONG]):
@@ -243,7 +250,8 @@ def related(
     """Entries of one kind and any session that match well, the best first. Tags are folded."""
     which = Filter((kind,), frozenset(tags), None, None, None, "", include_done, besides, frozenset(tags_any))
     which = which._replace(include_replaced=include_replaced, now=ctx.now)
-    matches = _strong(_entries(ctx, question.read(query, ctx.now), which, limits.RELATED_POOL))
+    with ctx.store.moment(ctx.scope.tenant):
+        matches = _strong(_entries(ctx, question.read(query, ctx.now), which, limits.RELATED_POOL))
     return [match.entry for match in matches if match.entry is not None]
 
 
@@ -605,7 +613,9 @@ def labelled(ctx: Context, answer: Recalled, matches: Sequence[Match]) -> Recall
         source = source or anchors.worst(anchors.looks(ctx, validity.anchors, read))
         by = validity.replaced_by.key if validity.replaced_by else hit.replaced_by
         state = "replaced" if by else "expired" if validity.expired(ctx.now) else hit.state
-        return hit._replace(source=source, replaced_by=by, state=state)
+        corrected = handoff.corrected_since(ctx, as_handoff(entry)) if hit.kind == HANDOFF else ()
+        corrected_in = tuple(f"{later.kind} {later.key}" for later in corrected)
+        return hit._replace(source=source, replaced_by=by, state=state, corrected_in=corrected_in)
 
     return answer._replace(hits=tuple(map(label, answer.hits)))
 
@@ -651,6 +661,7 @@ def hit_json(hit: Hit) -> Json:
         "state": hit.state,
         "same": list(hit.same),
         "layer": hit.layer,
+        "corrected_in": list(hit.corrected_in),
     }
     extra |= {"replaces": list(hit.replaces)}
     extra |= {"replaced_by": hit.replaced_by} | anchors.look_json(hit.source)
@@ -690,7 +701,9 @@ def _hit_line(ctx: Context, ids: Mapping[str, str], age: str, hit: Hit) -> str:
     state = hit.state if hit.state in _STATES else ""
     origin = hit.origin if hit.trust != "data" else TOOL
     source = anchors.label(hit.source)
-    return brief.item((name, hit.layer, age, state, place, older, brief.tagged(hit.tags), source), hit.plain, origin)
+    corrected = f"corrected since in {', '.join(map(as_name, hit.corrected_in))}" if hit.corrected_in else ""
+    about = (name, hit.layer, age, state, place, older, corrected, brief.tagged(hit.tags), source)
+    return brief.item(about, hit.plain, origin)
 
 
 def _hit_name(ctx: Context, hit: Hit) -> str:

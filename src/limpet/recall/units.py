@@ -40,6 +40,13 @@ _HEADING = re.compile(
     r"|##\[group\]|::group::|Step \d{1,4}\b(?!.*(?:finished|done|ok))|> Task :|==> |\[\d{1,4}/\d{1,4}\] "
     rf"|(?:{'|'.join(_STATEMENTS.split())}) .*;\s*\Z"
 )
+_COMMIT, _FILE, _HUNK = "commit ", "diff --git ", "@@ "
+_FILES = 6  # of a commit whose changes are looked at
+_NAMES_FILE = re.compile(
+    r"index [0-9a-f]{4,64}\.\.|--- |\+\+\+ "
+)  # between the heading of a file in a diff and its hunks
+_CHANGE = 60  # lines of a change in each direction that are examined
+_CHANGE_NEAR = 3  # lines of a hunk from one that is as it was to the change that it is beside
 _FIRST = frozenset("#@_-=[:>" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "cdegistu")  # what a line with a heading begins with
 _TAP = re.compile(r"(?m)^(?:not )?ok \d")  # where a line that begins with a number sign is a comment
 _ITEM = re.compile(r"\s*- [\w\"'$.-]{1,80}:(?:\s|\Z)")  # of a list in YAML, which may be as far left as its name
@@ -158,6 +165,56 @@ class Units:
         """The level of a unit that is a heading; `usual` for any other."""
         return self._all_headings().get(unit, usual)
 
+    def in_hunk(self, unit: int) -> bool:
+        """Whether a unit is a line of a hunk of a diff."""
+        return self._heading_text(unit).startswith(_HUNK)
+
+    def repeats_name(self, unit: int) -> bool:
+        """Whether a unit says once more what the heading above it says: the lines of a diff that name its file."""
+        return _NAMES_FILE.match(self[unit]) is not None and self._heading_text(unit).startswith(_FILE)
+
+    def change(self, unit: int) -> range:
+        """The lines that were removed and added together, of which a line of a hunk is one, or that are next to it."""
+        near = (at for step in range(_CHANGE_NEAR + 1) for at in ((unit + step, unit - step) if step else (unit,)))
+        first = next((at for at in near if self._changed(at)), None)
+        if first is None:
+            return range(unit, unit)
+        last = next((at for at in range(first, first + _CHANGE) if not self._changed(at + 1)), first + _CHANGE)
+        first = next((at for at in range(first, first - _CHANGE, -1) if not self._changed(at - 1)), first - _CHANGE)
+        return range(first, last + 1)
+
+    def changes_below(self, unit: int) -> list[list[int]]:
+        """By file, the lines that a commit or a file of a diff changes, if the unit is its heading or its message."""
+        self._all_headings()
+        at = bisect_right(self._heading_units, unit) - 1
+        top = self._beginning(self._heading_units[at]) if at >= 0 else ""
+        if not top.startswith((_COMMIT, _FILE)):
+            return []
+        files: list[list[int]] = [] if top.startswith(_COMMIT) else [[]]
+        for below, end in zip(self._heading_units[at + 1 :], [*self._heading_units[at + 2 :], self.count], strict=True):
+            text = self._beginning(below)
+            if text.startswith(_HUNK) and files:
+                most = min(end, below + _WALK - len(files[-1]))
+                files[-1] += [line for line in range(below + 1, most) if self._changed(line)]
+            elif text.startswith(_FILE) and top.startswith(_COMMIT) and len(files) < _FILES:
+                files.append([])
+            else:
+                break
+        return [lines for lines in files if lines]
+
+    def _changed(self, unit: int) -> bool:
+        return 0 <= unit < self.count and self[unit][:1] in ("+", "-") and self.in_hunk(unit)
+
+    def _heading_text(self, unit: int) -> str:
+        """The beginning of the heading above a unit that is none itself."""
+        self._all_headings()
+        before = bisect_right(self._heading_units, unit)
+        heading = self._heading_units[before - 1] if before else unit
+        return "" if heading == unit else self._beginning(heading)
+
+    def _beginning(self, unit: int) -> str:
+        return self.text[self.starts[unit] : self.starts[unit] + _SHORTEST]
+
     def _heading_above(self, unit: int) -> int:
         """The level of the heading above a unit, 0 if there is none."""
         headings = self._all_headings()
@@ -245,7 +302,7 @@ class Units:
         """The header of the table with aligned columns that a unit is in."""
         if unit in self._inner and self.first_of_line(unit) == unit:
             return None
-        if not _COLUMNS.search(self[unit]):
+        if not _COLUMNS.search(self[unit]) or self.in_hunk(unit):
             return None
         top, at = unit, unit - 1
         walked: list[int] = [unit]
