@@ -36,10 +36,10 @@ class Goose(Agent):
 
     def ask(self, prompt: str, *turns: Turn, resume: str = "") -> Talk:
         with Chat(turns, "__") as stub:
-            self.run(
-                [str(self.program), "run", "-t", prompt, *(["--resume"] if resume else [])], OPENAI_HOST=stub.address
-            )
-        return Talk(stub, "")
+            known = ["--resume", "--session-id", resume] if resume else []
+            self.run([str(self.program), "run", "-t", prompt, *known], OPENAI_HOST=stub.address)
+            sessions = json.loads(self.run([str(self.program), "session", "list", "--format", "json"]))
+        return Talk(stub, resume or sessions[0]["id"])
 
     def results(self, request: Json) -> list[str]:
         return as_texts(message["content"] for message in request["messages"] if message["role"] == "tool")

@@ -157,4 +157,6 @@ def test_the_inspector_calls_a_tool_over_http(tmp_path: Path) -> None:
         command = [node(), str(inspector), "--cli", url, *call]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["structuredContent"]["note_id"].startswith("note_")
+    told = json.loads(done.stdout)
+    assert " kept; 1 note" in told["content"][0]["text"]
+    assert "structuredContent" not in told, "models are shown the text"

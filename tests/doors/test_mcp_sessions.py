@@ -218,3 +218,38 @@ def test_two_clients_of_one_http_server_that_name_none_have_one_each(revision: s
     after = pads(store, "served")
     assert sorted(text for id, text in after.items() if id not in before) == ["one", "two"]
     assert {id: after[id] for id in before} == before
+
+
+@pytest.mark.parametrize("revision", REVISIONS[-2:])
+def test_a_conversation_that_goes_on_in_another_process_is_shown_nothing_twice(revision: str, tmp_path: Path) -> None:
+    store, theirs = tmp_path / "store.db", types.RequestParamsMeta(**METAS["Goose"]("theirs"))  # type: ignore[typeddict-item]
+    with limpet.open(str(store)) as hold:
+        hold.session("earlier").handoff.write("Casts come next.")
+
+    async def first_result(content: str) -> str:
+        async with sdk_session(command=stdio_command(str(store)), revision=revision) as session:
+            result = await session.call_tool("add_note", {"content": content}, meta=theirs)
+            assert isinstance(result, types.CallToolResult)
+            await session.call_tool("list_tags", {}, meta=theirs)
+            return " ".join(block.text for block in result.content if isinstance(block, types.TextContent))
+
+    async def main() -> list[str]:
+        shown = [await first_result("one")]
+        with limpet.open(str(store)) as hold:
+            hold.session("theirs").notepad.write("- [ ] casts")
+            hold.session("theirs").handoff.write("Theirs: lambdas come next.")
+        shown += [await first_result(content) for content in ("two", "three", "four")]
+        with limpet.open(str(store)) as hold:
+            hold.session("theirs").notepad.write("- [x] casts")
+        return [*shown, await first_result("five")]
+
+    one, two, three, four, five = anyio.run(main)
+    assert "Casts come next." in one
+    assert "- [ ] casts" in two
+    assert "lambdas come next." in two
+    assert "Casts come next." not in two
+    for nothing in (three, four):
+        assert "casts" not in nothing.casefold()
+        assert "lambdas" not in nothing
+    assert "- [x] casts" in five
+    assert "lambdas" not in five

@@ -45,7 +45,6 @@ from limpet.redaction import Masking
 if TYPE_CHECKING:
     from limpet.api import Limpet
     from limpet.catalogue.operation import Operation
-    from limpet.model import Handoff
     from limpet.session import greeting as greetings
     from limpet.session import sessions, tree
     from limpet.session.greeting import Greeting
@@ -374,14 +373,18 @@ class Surface:
                 self._check_session(operation, session, params, client)
             if session not in client.greeted:
                 self._record_parent(params)
-            first = None if session in client.greeted else self._greeting(operation.name, session, client)
+            goes_on = not self._session and session is not None and session == session_named_by(params.get("_meta"))
+            first = greetings.Greeting()
+            if session not in client.greeted:
+                ctx = self._hold.context(session, self._by)
+                first = greetings.greeting(ctx, operation.name, client.since, goes_on=goes_on)
             masking = Masking()
             value = self._hold.run(operation, arguments, self._session_of(params, client), self._by, masking)
         except LimpetError as problem:
             return refused_call(self._in_listed_words(operation, arguments, problem, params, client), offered)
         client.greeted.add(session)
-        self._remember_shown(client, session, first.handoffs if first else (), value)
-        context = "\n\n".join(filter(None, (first.text if first else "", client.remark)))
+        self._remember_shown(client, session, first, value, goes_on=goes_on)
+        context = "\n\n".join(filter(None, (first.text, client.remark)))
         client.remark = ""
         text = operation.render_text(self._hold.context(session, self._by), value, masking)
         answer: Json = {"content": [_text(part) for part in (text, context) if part]}
@@ -426,20 +429,22 @@ class Surface:
             others = sessions.NONE
         sessions.check_named(ctx, name, others)
 
-    def _greeting(self, operation: str, session: str | None, client: ClientState) -> Greeting:
-        return greetings.greeting(self._hold.context(session, self._by), operation, client.since)
-
     def _remember_shown(
-        self, client: ClientState, session: str | None, handoffs: tuple[Handoff, ...], value: object
+        self, client: ClientState, session: str | None, first: Greeting, value: object, *, goes_on: bool
     ) -> None:
         """Handoffs that this result shows are used up by the next call; the session's own go on waiting for others."""
-        ctx = self._hold.context(session, self._by)
+        if self._reader:
+            return
         if isinstance(value, handoff.ReadHandoff):
-            handoffs = (*handoffs, value.handoff)
-        handoffs = tuple(item for item in handoffs if item.written_by != ctx.session)
-        if handoffs and not self._reader:
-            client.record_shown = lambda: handoff.mark_shown(self._hold.context(session, self._by), handoffs)
-            client.unused = Instructions("", lambda: handoff.use(self._hold.context(session, self._by), handoffs))
+            first = first._replace(handoffs=(*first.handoffs, value.handoff))
+        ctx = self._hold.context(session, self._by)
+        others = tuple(item for item in first.handoffs if item.written_by != ctx.session)
+        if others or (goes_on and (first.handoffs or first.pad)):
+            client.record_shown = lambda: greetings.mark_shown(
+                self._hold.context(session, self._by), first, goes_on=goes_on
+            )
+        if others:
+            client.unused = Instructions("", lambda: handoff.use(self._hold.context(session, self._by), others))
 
     def _mark_used(self, client: ClientState) -> None:
         """A client that calls a tool has read the results of earlier calls, and the handoffs in them."""

@@ -59,6 +59,12 @@ def mark_shown(ctx: Context, pad: int, *, standing: bool = False) -> None:
         _edit(ctx, change, "show_context", activate=True)
 
 
+def mark_greeted(ctx: Context, pad: int) -> None:
+    """Record that the first result of a tool showed this version of the notepad."""
+    if read(ctx).greeted != pad:
+        _edit(ctx, lambda state: state._replace(greeted=pad), "show_context", activate=True)
+
+
 def can_draft(ctx: Context) -> bool:
     """Whether a draft would be stored; asked before making one."""
     return _free(_own_handoff(ctx))

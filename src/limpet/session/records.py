@@ -67,6 +67,7 @@ class HookState(NamedTuple):
     at: int = 0
     pad: int = 0  # the version of the notepad that the model was last shown
     standing: bool = False  # the conversation holds the context that was given
+    greeted: int = 0  # the version of the notepad that the first result of a tool showed; of no hook
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> HookState:
@@ -77,18 +78,20 @@ class HookState(NamedTuple):
             number_or(record.get("at")),
             number_or(record.get("pad")),
             bool(record.get("standing")),
+            number_or(record.get("greeted")),
         )
 
     def to_json(self) -> dict[str, Any]:
         record = self._asdict()
-        if not self.standing:  # which records of earlier versions do not have
-            del record["standing"]
+        for later in ("standing", "greeted"):  # which records of earlier versions do not have
+            if not record[later]:
+                del record[later]
         return record
 
     @property
     def is_used(self) -> bool:
         """Whether hooks have left anything in it."""
-        return any(self)
+        return any(self._replace(greeted=0))
 
 
 class SessionRecord(NamedTuple):
