@@ -72,6 +72,13 @@ def _choices(sizes: Sizes) -> None:
     choices.run(sizes)
 
 
+def _tasks(sizes: Sizes) -> None:
+    """What a small real model solves across a wipe, with Limpet, with files and with nothing."""
+    from bench import tasks  # late, as above
+
+    tasks.run(sizes)
+
+
 def _replica(sizes: Sizes) -> None:
     """Processor time of the primary for each question, with a read replica and without."""
     from bench import replica  # late, as above
@@ -101,6 +108,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "growth": _growing,
     "replica": _replica,
     "choices": _choices,
+    "tasks": _tasks,
     "peers": operations.run,
 }
 

@@ -1,9 +1,7 @@
 """Which tool a small real model takes: a hundred situations, with our tools and with those of 0.1.0, in the same run.
 
 `situations.txt` was written before a model was asked. Wordings may be tried on its odd lines (`BENCH_HALF=odd`); what
-is judged is the even ones. The model answers under a JSON schema that names the tools of the list, greedily. It is run
-by `choices_model.py`, because that needs a package which this project does not: `BENCH_MODEL` is the model's file,
-`BENCH_MODEL_PYTHON` a Python that has `xllamacpp`, and `BENCH_OLD` a checkout of 0.1.0.
+is judged is the even ones. `model.py` says which model is asked; `BENCH_OLD` is a checkout of 0.1.0.
 """
 
 from __future__ import annotations
@@ -19,9 +17,14 @@ from typing import Any, NamedTuple
 
 from bench.figures import compare
 from bench.measure import ROOT, Sizes, table, verdict
+from bench.model import ABSENT, Model, call_schema, for_model, given, listing
 
 SITUATIONS = Path(__file__).with_name("situations.txt")
-MODEL = Path(__file__).with_name("choices_model.py")
+SYSTEM = """You are a coding agent. You may call one of these functions to assist with the situation:
+<tools>
+{tools}
+</tools>
+Answer with one JSON object: the name of the function that fits best, and its arguments."""
 POINTS = 10  # right tools in a hundred, above those of 0.1.0
 PROFILES = ("coding", "full")
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
@@ -84,25 +87,22 @@ class ToolSet(NamedTuple):
 
 
 def run(sizes: Sizes) -> None:
-    model, python, old = (os.environ.get(f"BENCH_{name}", "") for name in ("MODEL", "MODEL_PYTHON", "OLD"))
-    if not (model and python):
-        print(
-            "\nNot measured: BENCH_MODEL names no file of a model, or BENCH_MODEL_PYTHON no Python that has xllamacpp."
-        )
+    model, old = given(), os.environ.get("BENCH_OLD", "")
+    if model is None:
+        print(ABSENT)
         return
     half = os.environ.get("BENCH_HALF", "")
     asked = [one for one in situations() if half in ("", "odd" if one.number % 2 else "even")]
     asked = asked[:: sizes.pick(1, 10)]
     profiles = PROFILES[:1] if sizes.quick or half else PROFILES
-    for profile in profiles:
-        sets = [ToolSet("0.2.0", profile, listed("limpet", ROOT / "src", profile))]
-        if old:
-            sets.append(ToolSet("0.1.0", profile, listed("holdfast", Path(old) / "src", profile)))
-        _report(
-            profile,
-            [(one, list(choices(one.tools, asked, Path(model), python))) for one in sets],
-            details=half == "odd",
-        )
+    with model:
+        for profile in profiles:
+            sets = [ToolSet("0.2.0", profile, listed("limpet", ROOT / "src", profile))]
+            if old:
+                (package,) = (file.parent.name for file in Path(old, "src").glob("*/__init__.py"))
+                sets.append(ToolSet("0.1.0", profile, listed(package, Path(old, "src"), profile)))
+            results = [(one, list(choices(one.tools, asked, model))) for one in sets]
+            _report(profile, results, details=half == "odd")
     if not old:
         print("\nNot measured: the tools of 0.1.0, because BENCH_OLD names no checkout of it.")
 
@@ -153,19 +153,15 @@ def listed(package: str, source: Path, profile: str) -> list[dict[str, Any]]:
     return tools
 
 
-def choices(tools: Sequence[dict[str, Any]], asked: Sequence[Situation], model: Path, python: str) -> Iterator[Choice]:
+def choices(tools: Sequence[dict[str, Any]], asked: Sequence[Situation], model: Model) -> Iterator[Choice]:
     """What the model does in each situation. Which tool is first in the list is the same for all."""
-    request = {"model": str(model), "tools": [_for_model(tool) for tool in tools], "asked": [one.text for one in asked]}
-    done = subprocess.run([python, str(MODEL)], input=json.dumps(request), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr[-1_000:])
-    for situation, line in zip(asked, done.stdout.splitlines(), strict=True):
-        answer = json.loads(line)
+    shown = [for_model(tool) for tool in tools]
+    system = SYSTEM.format(tools=listing(shown))
+    schema = {"anyOf": [call_schema(tool) for tool in shown]}
+    for situation in asked:
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": situation.text}]
+        answer = model.ask(messages, schema).answer
         yield Choice(situation, str(answer.get("name")), answer.get("arguments") or {})
-
-
-def _for_model(tool: dict[str, Any]) -> dict[str, Any]:
-    return {"name": tool["name"], "description": tool["description"], "parameters": tool["inputSchema"]}
 
 
 def _report(profile: str, results: list[tuple[ToolSet, list[Choice]]], *, details: bool) -> None:

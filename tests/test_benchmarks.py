@@ -13,17 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import choices
+from bench import choices, tasks
 from bench.figures import MORE, Figure, Found, alone, compare, plot, remark, taken
 from bench.measure import OUT, ROOT, table, verdict
 from bench.page import HEADS, MISSED, PEERS, kept, page, rows, write
 from bench.peers import roll
 from bench.peers.environment import installed
 from bench.peers.sides import InProcess, Peer
+from bench.recall.__main__ import signals, spread
+from bench.recall.sets import Query, Set, Unit
 from limpet.catalogue.table import profile
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 ORDER = ("start", "notes", "stdio")
+PLACES = ("library", "bakery", "museum", "harbour", "gate_of_the_mill")
 # Cells are what benchmarks print: one line, whatever else is in it.
 CELLS = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=30).map(
     lambda text: " ".join(text.split()).strip("\\-") or "x"
@@ -275,3 +278,48 @@ def test_a_choice_is_right_by_its_tool_and_by_what_it_gives_it() -> None:
     assert choices.Choice(one, "update_note", {"id": "n2"}).right_tool
     assert not choices.Choice(one, "update_note", {"id": "n2"}).right
     assert not choices.Choice(one, "delete_note", {"id": "n2", "done": True}).right_tool
+
+
+def test_no_task_is_solved_by_what_stands_before_the_model() -> None:
+    """Neither the question nor the part of a cut result that is shown without a memory says what is wanted."""
+    found = tasks.tasks()
+    assert len(found) == 20
+    bare = tasks.Nothing(OUT)
+    for task in found:
+        assert not task.is_solved_by(task.then), task.then
+        if task.command:
+            shown = bare.printed(task.command, task.output)
+            assert len(shown) < len(task.output)
+            assert not task.is_solved_by(shown), task.command
+            assert task.is_solved_by(task.output)
+
+
+def test_an_agent_with_limpet_finds_after_the_wipe_what_it_noted_before(tmp_path: Path) -> None:
+    memory = tasks.Limpet(tmp_path / "project")
+    memory.begin("monday")
+    memory.call("add_note", {"content": "The importer crashes on empty lines; SKIP_BLANK=1 helps."})
+    memory.end()
+    memory.begin("tuesday")
+    assert "SKIP_BLANK" in memory.call("recall", {"query": "why does the importer crash"})
+    memory.end()
+
+
+# --- signals of recall ------------------------------------------------------------------------------------------------
+
+
+def test_what_a_signal_is_worth_is_counted_in_questions() -> None:
+    units = [
+        Unit(str(number), f"the {name} opens at nine and is closed on Mondays") for number, name in enumerate(PLACES)
+    ]
+    asked = [Query("when does the gate_of_the_mill open", frozenset(("4",)))]
+    worth = signals("signals", [Set("tiny", units, asked)], ["literals", "speaker"])
+    assert list(worth) == ["nothing", "literals", "speaker", "any"]
+    assert [len(one.scores) for one in worth.values()] == [1, 1, 1, 1]
+    assert (worth["speaker"].brought, worth["speaker"].lost) == (0, 0)
+    assert worth["nothing"].scores[0].recall[2] == 1.0
+
+
+def test_a_part_of_the_questions_is_taken_from_everywhere() -> None:
+    asked = [Query(str(number), frozenset()) for number in range(100)]
+    assert [one.query for one in spread(Set("many", [], asked), 4).queries] == ["0", "25", "50", "75"]
+    assert spread(Set("many", [], asked), 0).queries == asked
