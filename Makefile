@@ -51,8 +51,9 @@ types-beside: $(STAMP)
 	@mkdir -p build
 	@nice -n 5 $(PY) -m mypy $(CODE) > build/types.txt 2>&1
 
+# More workers than two cores: half of the time a test waits, for processes and for servers.
 tests: $(STAMP)
-	$(PY) -m pytest -n 2 --dist worksteal
+	$(PY) -m pytest -n 3 --dist worksteal
 
 coverage: $(STAMP) ## All tests with a report of the lines they did not reach; takes half as long again
 	$(PY) -m pytest -n 2 --cov --cov-report=term

@@ -118,12 +118,15 @@ LIMITS: dict[str, tuple[Callable[[], float], float]] = {
 }
 
 
-@pytest.mark.parametrize("name", LIMITS)
-def test_measure(name: str) -> None:
-    measure, limit = LIMITS[name]
-    value = measure()
-    print(f"{name}: {value:.4g} (limit {limit:g})")
-    assert value <= limit, f"{name}: {value:.4g}, and the limit is {limit:g}. `make house` shows the places."
+def test_no_measure_is_beyond_its_limit() -> None:
+    """One test, so that one process reads the code for all of them."""
+    problems = []
+    for name, (measure, limit) in LIMITS.items():
+        value = measure()
+        print(f"{name}: {value:.4g} (limit {limit:g})")
+        if value > limit:
+            problems.append(f"{name}: {value:.4g}, and the limit is {limit:g}. `make house` shows the places.")
+    report(problems)
 
 
 def test_the_architecture_names_every_room() -> None:
