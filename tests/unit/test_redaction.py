@@ -464,7 +464,7 @@ def test_ordinary_code_and_lock_files_are_left_alone() -> None:
 )
 def test_no_text_takes_long(unit: str) -> None:
     """Anything worse than linear would run into the test's time limit."""
-    text = unit * (200_000 // len(unit))
+    text = unit * (100_000 // len(unit))
     assert redact(text + "\n" + "a" * 1000).count >= 0
 
 

@@ -66,11 +66,12 @@ def repository_cleaned(world: World, chance: random.Random) -> None:
     """`git clean -fdx` takes everything that git does not know; memory is not in there."""
     project = of(world, chance)
     if project.git:
-        shown = (project.folder / "NOTES.md").exists()
+        journal = project.folder / "NOTES.md"
+        shown = journal.exists()
         world.machine.run("git", "clean", "-fdxq", where=project.folder)
-        if shown:
-            # The file is gone with the rest; the next change of the journal brings it back from what was seen.
+        if shown and not journal.exists():  # changes are refused until somebody brings it back
             project.buffers.pop(str(project.folder), None)
+            world.machine.limpet("journal", "heal", where=project.folder)
         world.look(project)
 
 
