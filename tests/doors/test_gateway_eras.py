@@ -15,7 +15,7 @@ import pytest
 from doors.mcp_client import HANDSHAKE, MODERN, TOKEN, Lines, Reply, http_server, meta, sdk_session
 from doors.test_gateway import Place, pid, scripted, until
 from doors.wrap_kit import BIG, ask, id_in, read_back, shown
-from limpet.doors.proxy import gateway_rules
+from limpet.doors.proxy import gateway_rules, gateway_servers
 
 ERAS = {"old": "--old", "new": "--modern"}  # servers that take requests of one era alone
 EXPIRED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -73,6 +73,21 @@ def test_a_server_that_leaves_an_unknown_question_unanswered_is_begun_with_the_h
             assert answer["resultType"] == "complete"
             assert "ended by signal 9" in shown(answer)
         assert int(shown(answer)) != before
+
+
+def test_a_server_that_answers_late_is_begun_in_the_way_that_it_knows(place: Place) -> None:
+    late = {name: slow(scripted("--as", name, option)) for name, option in ERAS.items()}
+    with Lines(place.command(late)) as client:
+        welcomed = client.open(MODERN)
+        assert all(f"Instructions of {name}." in welcomed["instructions"] for name in ERAS)
+        for name in ERAS:
+            assert json.loads(shown(call(client, f"{name}__echo", a="x"))) == {"a": "x"}
+
+
+def slow(server: dict[str, Any]) -> dict[str, Any]:
+    """A server that reads nothing until it has been asked in both ways, as one that npx fetches first."""
+    start = f'sleep {gateway_servers.PROBE_SECONDS + 1}; exec "$0" "$@"'
+    return {**server, "command": "sh", "args": ["-c", start, server["command"], *server["args"]]}
 
 
 def test_a_server_asks_a_client_of_its_own_era_and_no_other(place: Place) -> None:

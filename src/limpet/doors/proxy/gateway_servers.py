@@ -317,12 +317,15 @@ class Member:
         key = self._opening = f"{ID_PREFIX}{self._count + 1}"
 
         def got(reply: Json | None) -> None:
-            if reply is None or key != self._opening:
-                return  # it has ended, and `_read` handles that; or it was given up
+            if reply is None or not self.starting:
+                return  # it has ended, and `_read` handles that; or it began in the other way
             result, refusal = reply.get("result"), reply.get("error")
             if isinstance(result, dict) and (way == HANDSHAKE or _is_modern(result)):
+                self._only_handshake &= way == HANDSHAKE  # it was slow, not silent
                 self._begun(result, modern=way == DISCOVER)
                 return
+            if key != self._opening:
+                return  # it was asked in the other way since
             self._only_handshake |= way == DISCOVER
             said = str(refusal.get("message")) if isinstance(refusal, dict) and way == HANDSHAKE else problem
             if others:
