@@ -201,7 +201,7 @@ ROWS = (
         "memory.memory:scratch_text",
         params=(Param("content"), Param("mode", choices=("replace", "append", "clear", "read"))),
         result={"note_id": "string?", "total_notes": "integer?", "total_tags": "integer?", "status": "string?",
-            "content": "string?", "empty": "boolean?", **_DUPLICATE, **_CORRECTION},
+            "content": "string?", "empty": "boolean?", **_DUPLICATE, **_CORRECTION, **_TRUST},
         level=WRITE, guidance="scratch", commands=("scratch",), destructive=True),
     Operation("read_memory", "memory.memory:read_memory", "memory.memory:memory_json", "memory.memory:memory_text",
         params=(_KEY, _LAYER), result=_MEMORY,
@@ -410,7 +410,7 @@ ROWS = (
         params=(Param("action", required=True, choices=("get", "set", "delete", "keys")), Param("key"),
             Param("value", "json"), Param("prefix"), _EXPECTED_VERSION),
         result={"ok": "boolean", "key": "string?", "value": "?", "version": "integer?", "updated_at": "string?",
-            "keys": "array?", "left_out": "integer?"},
+            "keys": "array?", "left_out": "integer?", **_TRUST},
         level=WRITE, commands=("state get", "state set", "state delete", "state keys"), destructive=True),
     # --- savings ------------------------------------------------------------------------------------------------------
     Operation("savings", "outputs.savings:savings", "outputs.savings:savings_json",

@@ -14,6 +14,7 @@ from limpet.memory.digest import LOG, activity_log
 from limpet.memory.gate import memory_remark
 from limpet.memory.notes import WrittenNote, add_note, written_json, written_text
 from limpet.model import (
+    AGENT,
     MEMORY,
     PERSON,
     SCRATCHPAD,
@@ -85,6 +86,7 @@ class DeletedMemory(NamedTuple):
 
 class Scratch(NamedTuple):
     content: str
+    origin: str = AGENT
 
 
 def write_memory(  # noqa: PLR0913, PLR0917 - the parameters of an operation
@@ -349,7 +351,7 @@ def scratch_note(ctx: Context, content: str | None = None, mode: str | None = No
         return add_note(ctx, content, operation="scratch_note")
     if mode == "read":
         entry = ctx.store.entries.read(ctx.scope, SCRATCHPAD, ctx.session)
-        return Scratch(entry.content if entry else "")
+        return Scratch(entry.content, entry.origin) if entry else Scratch("")
     if mode != "clear" and (content is None or not content.strip()):
         raise errors.needs("scratch_note", f"mode {mode}", "content (not empty)")
     text = (content or "").strip()
@@ -364,7 +366,7 @@ def scratch_note(ctx: Context, content: str | None = None, mode: str | None = No
     change = ctx.store.entries.edit(
         ctx.scope, SCRATCHPAD, ctx.session, decide, ctx.stamp("scratch_note", {"mode": mode})
     )
-    return Scratch(change.after.content if change.after else "")
+    return Scratch(change.after.content, change.after.origin) if change.after else Scratch("")
 
 
 def scratch_section(ctx: Context) -> str:
@@ -492,13 +494,13 @@ def matches_text(ctx: Context, value: Matches) -> str:
 
 def scratch_text(ctx: Context, value: WrittenNote | Scratch) -> str:
     if isinstance(value, Scratch):
-        return value.content or "The scratchpad is empty."
+        return as_data(value.content, value.origin) or "The scratchpad is empty."
     return written_text(ctx, value)
 
 
 def scratch_json(value: WrittenNote | Scratch) -> Json:
     if isinstance(value, Scratch):
-        return {"status": "ok", "content": value.content, "empty": not value.content}
+        return {"status": "ok", "content": value.content, "empty": not value.content, **trust_json(value.origin)}
     return written_json(value)
 
 

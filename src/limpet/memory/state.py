@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded
+from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
 from limpet.model import STATE, Draft, Entry, iso
 from limpet.record import NamedTuple
 from limpet.store import DELETE, Delete, Listing, to_json
 from limpet.text import brief
-from limpet.text.safe import as_name
+from limpet.text.safe import as_data, as_name
 
 LIST = 'agent_state with action "keys" lists those that exist.'
 USES = {"get": {"key"}, "set": {"key", "value", "expected_version"}, "delete": {"key"}, "keys": {"prefix"}}
@@ -22,6 +22,7 @@ class Value(NamedTuple):
     value: Any  # JSON
     version: int
     updated_at: int
+    origin: str
 
 
 class StateVersion(NamedTuple):
@@ -65,7 +66,7 @@ def _get(ctx: Context, key: str) -> Value:
     entry = ctx.store.entries.read(ctx.scope, STATE, key)
     if entry is None:
         raise errors.no_entry("state", key, LIST)
-    return Value(key, json.loads(entry.content), entry.version, entry.updated_at)
+    return Value(key, json.loads(entry.content), entry.version, entry.updated_at, entry.origin)
 
 
 def _set(ctx: Context, key: str, value: Any, expected_version: int | None) -> StateVersion:
@@ -110,6 +111,7 @@ def answer_json(value: Value | StateVersion | StateKeys) -> Json:
             "value": value.value,
             "version": value.version,
             "updated_at": iso(value.updated_at),
+            **trust_json(value.origin),
         }
     if isinstance(value, StateVersion):
         return {"ok": True, "key": value.key, "version": value.version}
@@ -119,7 +121,8 @@ def answer_json(value: Value | StateVersion | StateKeys) -> Json:
 
 def answer_text(_ctx: Context, value: Value | StateVersion | StateKeys) -> str:
     if isinstance(value, Value):
-        return f"{json.dumps(value.value, ensure_ascii=False)}\n[version {value.version}]"
+        written = json.dumps(value.value, ensure_ascii=False)
+        return f"{as_data(written, value.origin)}\n[version {value.version}]"
     if isinstance(value, StateVersion):
         return f"{as_name(value.key)} is at version {value.version}."
     left_out = f", {value.left_out:,} not shown: give a prefix" if value.left_out else ""

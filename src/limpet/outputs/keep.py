@@ -241,7 +241,8 @@ def list_text(ctx: Context, value: OutputList) -> str:
 
 
 def _output_line(ctx: Context, output: Output) -> str:
-    return f"{output.id} {as_name(output.tool)} {size(output.size)} {output.shape} {brief.ago(output.used_at, ctx.now)}"
+    names = f"{as_name(output.tool)} {size(output.size)} {as_name(output.shape)}"  # of an import, any text
+    return f"{output.id} {names} {brief.ago(output.used_at, ctx.now)}"
 
 
 def pruned_json(value: Pruned) -> Json:

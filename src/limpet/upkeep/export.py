@@ -36,7 +36,7 @@ from limpet.model import (
     lowest,
 )
 from limpet.outputs.prepare import prepare
-from limpet.redaction import Masking, redact
+from limpet.redaction import Masking, Redacted, redact
 from limpet.redaction.entries import masked_entry
 from limpet.store import Decide, Incoming, IncomingOutput, IncomingTombstone, entry_from, to_json
 from limpet.stores.shared import chunks
@@ -93,17 +93,18 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False, exa
     """
     with ImportSpool() as read, ImportSpool() as clean:
         waiting = read
+        exact = exact and not merge
         entries, events = _parse(lines, waiting, ImportRules.at(ctx.now))
-        if ctx.masking is None or not ctx.masking.keep:
-            masking = ctx.masking or Masking()
-            if read.count:
-                waiting = clean
-                renamed = _mask_outputs(ctx, read, clean, masking)
-                entries = [_renamed(entry, renamed) for entry in entries]
-                events = [_renamed_event(event, renamed) for event in events]
+        masking = ctx.masking or Masking()
+        if read.count and not (masking.keep and exact):
+            waiting = clean
+            renamed = _checked_outputs(ctx, read, clean, masking, exact=exact)
+            entries = [_renamed(entry, renamed) for entry in entries]
+            events = [_renamed_event(event, renamed) for event in events]
+        if not masking.keep:
             entries = [_masked(entry, masking) for entry in entries]
             events = [_masked_event(event, masking) for event in events]
-        if merge or not exact:
+        if not exact:
             entries = [_as_data(entry) for entry in entries if entry.kind not in NOT_IMPORTED]
             events = [_event_as_data(event) for event in events if event["kind"] not in NOT_IMPORTED]
         if merge:
@@ -230,13 +231,13 @@ def _masked_event(event: dict[str, Any], masking: Masking) -> dict[str, Any]:
     return event if before is None else {**event, "before": _masked(Entry(**before), masking)._asdict()}
 
 
-# --- secrets in outputs -----------------------------------------------------------------------------------------------
+# --- outputs ----------------------------------------------------------------------------------------------------------
 
 _REFERENCE = re.compile(r"(?<![0-9a-f])[0-9a-f]{12,64}(?![0-9a-f])")
 Renamed = Mapping[str, tuple[str, str]]  # by the shortest id: the digest that an output had, and that it has now
 
 
-def _mask_outputs(ctx: Context, read: ImportSpool, clean: ImportSpool, masking: Masking) -> Renamed:
+def _checked_outputs(ctx: Context, read: ImportSpool, clean: ImportSpool, masking: Masking, *, exact: bool) -> Renamed:
     """Spool the outputs again as they may be stored. Those with another id now."""
     renamed: dict[str, tuple[str, str]] = {}
     for item in read.arriving():
@@ -244,14 +245,16 @@ def _mask_outputs(ctx: Context, read: ImportSpool, clean: ImportSpool, masking: 
             gone = item.tombstone
             clean.put(item._replace(tombstone=gone._replace(call=masking.text(gone.call))))
             continue
-        masked = _masked_output(ctx, item, masking)
+        masked = _checked_output(ctx, item, masking, exact=exact)
         if masked.output.digest != item.output.digest:
             renamed[item.output.digest[: limits.OUTPUT_ID_CHARS]] = item.output.digest, masked.output.digest
         clean.put(masked)
     return renamed
 
 
-def _masked_output(ctx: Context, item: IncomingOutput, masking: Masking) -> IncomingOutput:
+def _checked_output(ctx: Context, item: IncomingOutput, masking: Masking, *, exact: bool) -> IncomingOutput:
+    """An output without its secrets. Unless it is `exact`, a file does not say what a preview shows: it would stand
+    in the answer to whoever keeps the same text later."""
     output = item.output
     stored = ctx.store.outputs.find(ctx.scope, output.digest)
     if stored is not None and stored.digest == output.digest:
@@ -261,12 +264,16 @@ def _masked_output(ctx: Context, item: IncomingOutput, masking: Masking) -> Inco
     if body is None or chunks.digest_of(body) != output.digest:
         return item  # the store refuses it, and says why
     text, encoding = _decoded_text(body)
-    masked = redact(text)
-    if not masked.count:
+    masked = Redacted(text, 0, ()) if masking.keep else redact(text)
+    if exact and not masked.count:
         return item._replace(output=fields)
-    masking.note(output.digest, masked)
+    if masked.count:
+        masking.note(output.digest, masked)
     tokens = ctx.bounds.outputs.preview_length
     draft = prepare(output.tool, masked.text, fields.call, masks=False, preview_tokens=tokens).draft
+    fields = fields._replace(shape=draft.shape, preview=draft.preview)
+    if not masked.count:
+        return item._replace(output=fields)
     body = masked.text.encode(*encoding)
     packed = chunks.pack(ctx.scope, chunks.digest_of(body), body)
     fields = fields._replace(
@@ -274,8 +281,6 @@ def _masked_output(ctx: Context, item: IncomingOutput, masking: Masking) -> Inco
         digest=packed.digest,
         size=packed.size,
         lines=packed.lines,
-        shape=draft.shape,
-        preview=draft.preview,
         redacted=output.redacted + masked.count,
     )
     return IncomingOutput(item.line, fields, tuple(row[2] for row in packed.chunks))
