@@ -190,6 +190,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.bad_view_range([3, 1], 9),
     errors.project_not_empty("demo"),
     errors.nothing_to_back_up("/data/limpet.db"),
+    errors.answer_lost("No space left on device"),
     errors.target_exists("backup.db"),
     errors.not_a_store("limpet.db", "the file is not an SQLite database"),
     errors.store_too_new("limpet.db", 7, 1),

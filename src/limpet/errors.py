@@ -413,6 +413,10 @@ project_not_empty = Conflict.says(
 nothing_to_back_up = NotFound.says(
     "there is no store at {place} yet, so nothing was copied. The first write makes one."
 )
+answer_lost = LimpetError.says(
+    "the answer could not be written to standard output: {why}. What was changed before stays changed; send the output "
+    "elsewhere, and look with `limpet history`."
+)
 target_exists = Conflict.says(
     "{path} exists already and is not overwritten. Choose another path, or give --force to overwrite it."
 )

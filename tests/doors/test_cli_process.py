@@ -334,3 +334,24 @@ def posted(url: str, token: str) -> int:
     except urllib.error.HTTPError as problem:
         with problem:
             return problem.code
+
+
+@pytest.mark.parametrize("args", [["note", "add", "The port is 5432"], ["note", "list", "--json"], ["export"]])
+def test_an_answer_that_does_not_fit_on_the_disk_is_a_sentence(folder: Path, args: list[str]) -> None:
+    child(folder, "note", "add", "The host is db")
+    ran = child(folder, *args, command=["sh", "-c", 'exec "$@" >/dev/full', "sh", *COMMAND])
+    assert ran.returncode == 1
+    assert b"could not be written to standard output: No space left on device" in ran.stderr
+    assert b"went wrong inside" not in ran.stderr
+    assert b"Exception" not in ran.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_stop_no_command(folder: Path, closed: str) -> None:
+    """As daemons and some clients start programs. The store must not get the number of one of them."""
+    ran = child(
+        folder, "note", "add", f"The port is {closed}", command=["sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND]
+    )
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    notes = json.loads(child(folder, "note", "list", "--json").stdout)["notes"]
+    assert [note["content"] for note in notes] == [f"The port is {closed}"]

@@ -10,6 +10,7 @@ ask for the version again and again.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from importlib import import_module
 
@@ -18,6 +19,7 @@ from limpet import __version__
 
 def main(argv: list[str] | None = None) -> int:
     """Do what the arguments say; the exit code."""
+    _open_streams()
     args = _usual(sys.argv[1:] if argv is None else list(argv))
     if args == ["--version"]:
         sys.stdout.write(f"limpet {__version__}\n")
@@ -31,6 +33,15 @@ def main(argv: list[str] | None = None) -> int:
         gc.disable()
         return int(commands.function(recognised[0])(**recognised[2]) or 0)
     return int(import_module("limpet.doors.cli.run").run(args, recognised))
+
+
+def _open_streams() -> None:
+    """A stand-in for each standard stream that whoever started us has closed (`>&-`). Otherwise the next file that is
+    opened takes its number, and a program that we start would write into it."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_WRONLY if number else os.O_RDONLY)  # takes the lowest number that is free
+            setattr(sys, name, os.fdopen(handle, "w" if number else "r", encoding="utf-8"))
 
 
 def _usual(args: list[str]) -> list[str]:

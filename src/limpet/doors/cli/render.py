@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
+from limpet import errors
 from limpet.light import TYPE_CHECKING, Any, Protocol, json, re
 from limpet.text.safe import visible
 
@@ -189,8 +190,22 @@ def _escaped(match: re.Match[str]) -> str:
 def to_stdout(line: str) -> None:
     try:
         sys.stdout.write(_encodable(line, sys.stdout.encoding) + "\n")
-    except BrokenPipeError as problem:
-        raise OutputClosed from problem
+    except OSError as problem:
+        raise _unwritten(problem) from problem
+
+
+def flushed() -> None:
+    """Everything that was printed is where it should be; until then a full disk may take it."""
+    try:
+        sys.stdout.flush()
+    except OSError as problem:
+        raise _unwritten(problem) from problem
+
+
+def _unwritten(problem: OSError) -> Exception:
+    if isinstance(problem, BrokenPipeError):
+        return OutputClosed()
+    return errors.answer_lost(problem.strerror or str(problem))
 
 
 def to_stderr(line: str) -> None:

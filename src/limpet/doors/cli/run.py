@@ -209,7 +209,7 @@ def run(args: list[str], recognised: tuple[Command, dict[str, Any], dict[str, An
                 cli.command, options, values = recognised
                 cli.take(options)
                 code = function(cli.command)(cli, **values)
-        sys.stdout.flush()
+        render.flushed()
         return code or 0
     except Misuse as problem:
         return int(import_module(CLICK).refuse(cli.command, str(problem), as_json=as_json))
@@ -220,6 +220,8 @@ def run(args: list[str], recognised: tuple[Command, dict[str, Any], dict[str, An
 def ended_by(problem: BaseException, *, as_json: bool = False, command: str = "") -> int:
     """Report what stopped a command; its exit code. Programs, which read JSON, get the words of the library."""
     if isinstance(problem, LimpetError):
+        if problem.code == "answer_lost":
+            _drop_output()
         _report(problem.code, problem.message if as_json else for_people(problem.message, command), as_json)
         return problem.exit_code
     if isinstance(problem, KeyboardInterrupt):
