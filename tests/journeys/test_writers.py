@@ -235,6 +235,10 @@ def test_a_fork_while_another_thread_imports_leaves_a_child_that_can_import() ->
     finished(worker("fork_importing", ""), 20)
 
 
+def test_imports_and_forks_that_wait_for_each_other_go_on() -> None:
+    finished(worker("fork_in_import", ""), 20)
+
+
 # --- one server -------------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import limpet
@@ -198,6 +201,68 @@ def fork_importing(_: str) -> None:
     assert status == 0, status
     thread.join()
     late.load("memory.notes")  # this side imports as before
+
+
+def fork_in_import(_: str) -> None:
+    """A signal ends the wait of a fork, an import forks, and an import waits for a thread that imports."""
+    from limpet.catalogue import late
+
+    late.FORK_WAIT_SECONDS = 0.5
+    importing = threading.Event()
+    outcomes: list[object] = []
+
+    def forked() -> int:
+        child = os.fork()
+        if not child:
+            return 0
+        outcomes.append(os.waitpid(child, 0)[1])
+        return child
+
+    def slow() -> None:
+        importing.set()
+        time.sleep(0.3)
+
+    def waiting() -> None:
+        other = threading.Thread(target=late.load, args=["upkeep.purge"])
+        other.start()
+        other.join()
+
+    def forking() -> None:
+        outcomes.append("forked" if forked() else "child")
+
+    work = {"limpet.memory.skills": slow, "limpet.memory.review": forking, "limpet.upkeep.audit": waiting}
+
+    class Parts:
+        """Parts of Limpet that do something of their own when they are imported."""
+
+        def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+            return spec_from_loader(name, self) if name in work else None  # type: ignore[arg-type]
+
+        def create_module(self, _: ModuleSpec) -> None:
+            pass
+
+        def exec_module(self, module: ModuleType) -> None:
+            work[module.__name__]()
+
+    sys.meta_path.insert(0, Parts())
+    if not forked():  # so that there was a fork that had waited
+        os._exit(0)
+    thread = threading.Thread(target=late.load, args=["memory.skills"])
+    thread.start()
+    assert importing.wait(10)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    sys.unraisablehook = lambda problem: outcomes.append(type(problem.exc_value))
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    if not forked():
+        os._exit(0)
+    thread.join()
+    late.load("memory.review")
+    if outcomes[-1] == "child":
+        late.load("memory.uses")
+        os._exit(0)
+    late.load("upkeep.audit")
+    assert outcomes == [0, KeyboardInterrupt, 0, 0, "forked"], outcomes
+    assert late._importing.lock.acquire(timeout=0)  # nobody holds it any more
 
 
 def compact(store: str) -> None:

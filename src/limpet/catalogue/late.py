@@ -18,7 +18,9 @@ from limpet import errors, platform
 from limpet.light import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
-FORK_WAIT_SECONDS = 5.0  # for an import in another thread; a disk that does not answer must not block a fork for ever
+# For an import in another thread. A disk that does not answer must not block a fork for ever, nor must an import that
+# waits for a thread which imports something too.
+FORK_WAIT_SECONDS = 5.0
 
 
 class _Importing:
@@ -30,7 +32,17 @@ class _Importing:
         self._fork = _local()  # `waited`: whether the fork of this thread has it
         os.register_at_fork(before=self._wait, after_in_parent=self._go_on, after_in_child=self._begin_anew)
 
+    def import_module(self, name: str) -> ModuleType:
+        lock = self.lock  # a child that is forked by the import has another one
+        held = lock.acquire(timeout=FORK_WAIT_SECONDS)
+        try:
+            return import_module(name)
+        finally:
+            if held:
+                lock.release()
+
     def _wait(self) -> None:
+        self._fork.waited = False  # an exception of a signal ends this function, and not the fork
         self._fork.waited = self.lock.acquire(timeout=FORK_WAIT_SECONDS)
 
     def _go_on(self) -> None:
@@ -50,8 +62,7 @@ def load(name: str) -> ModuleType:
     if module is not None and not getattr(module.__spec__, "_initializing", False):
         return module
     try:
-        with _importing.lock:
-            return import_module(f"limpet.{name}")
+        return _importing.import_module(f"limpet.{name}")
     except OSError as problem:
         if problem.errno in platform.NO_DESCRIPTORS:
             raise errors.no_descriptors(f"a part of Limpet ({name})") from problem

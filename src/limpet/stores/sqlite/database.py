@@ -605,7 +605,7 @@ class Database:
 
 
 def _before_fork() -> None:
-    _forking.databases = list(_open)
+    _forking.databases = sorted(_open, key=id)  # two threads that fork at once wait in the same order
     for database in _forking.databases:
         database.before_fork()
 
