@@ -167,6 +167,56 @@ async def a_call_that_never_came_back_is_known(drive: Driver, hold: Limpet) -> N
     assert folds(hold) == []
 
 
+async def a_run_that_died_is_known(drive: Driver, hold: Limpet) -> None:
+    await _after_a_run_that_died(drive, hold, "Did you move it? Tell me the state.")
+
+
+async def a_run_that_died_is_known_when_it_is_asked_for_again(drive: Driver, hold: Limpet) -> None:
+    await _after_a_run_that_died(drive, hold, "Fetch, and move the money.")
+
+
+async def _after_a_run_that_died(drive: Driver, hold: Limpet, again: str) -> None:
+    """A process dies in the second call of a run. What is asked next, the same or something else, knows of both."""
+    began = asyncio.Event()
+
+    async def move(number: int) -> str:
+        """Move the money."""
+        if began.is_set():
+            return "moved"
+        began.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    first = drive(
+        steps(Say("Good morning to you."), Do("fetch", {"number": 1}), Do("move", {"number": 2})),
+        [fetch, move],
+        hold,
+    )
+    await first.run("Good morning. Who are you?", "died")
+    run = asyncio.create_task(first.run("Fetch, and move the money.", "died"))
+    await began.wait()
+    run.cancel()
+    with suppress(asyncio.CancelledError):
+        await run
+    kept_by_framework: dict[str, Any] = getattr(first, "kept_by_framework", dict)()
+    with opened_again(hold) as own:
+        script = steps(Do("move", {"number": 3}), Say("So be it."), Say("Done."))
+        later = drive(script, [fetch, move], own, **kept_by_framework)
+        await later.run(again, "died")
+    with opened_again(hold) as own:
+        last = drive(steps(Say("Done.")), [fetch, move], own, **getattr(later, "kept_by_framework", dict)())
+        await last.run("And then?", "died")
+    for window in (*later.windows, *last.windows):
+        assert text(window).count(LOST) == 1
+        assert len(re.findall(r'fetch {"number": ?1}', repr(window))) == 1
+        assert len(re.findall(r'move {"number": ?2}', repr(window))) == 1
+    stored = transcript_of(hold, session_of(later, "died"))
+    arguments = [json.loads(call.arguments)["number"] for message in stored for call in message.calls()]
+    assert arguments == [1, 2, 3]
+    assert sum(len(message.results()) for message in stored) == 2
+    assert [message.text() for message in stored if message.text()][-3:] == ["So be it.", "And then?", "Done."]
+
+
 async def our_errors_are_results(drive: Driver, hold: Limpet) -> None:
     """A call that Limpet refuses is told to the model, in the words of every door."""
     agent: Framework = drive(steps(Do("add_note", {"content": ""}), lambda window: Say(text(window))), [fetch], hold)
@@ -406,6 +456,8 @@ STORIES = (
     a_store_in_trouble_costs_no_answer,
     notes_survive_compaction,
     a_handoff_arrives_once,
+    a_run_that_died_is_known,
+    a_run_that_died_is_known_when_it_is_asked_for_again,
     our_errors_are_results,
     the_conversation_goes_on,
     a_cancelled_run_leaves_no_half_pair,

@@ -24,7 +24,12 @@ from limpet.api import Limpet
 from limpet.window.plan.context import HEAD_MARK
 from limpet.window.plan.rules import unpaired
 
-CANCELLED = (stories.a_cancelled_run_leaves_no_half_pair, stories.a_cancelled_talk_goes_on)
+CANCELLED = (
+    stories.a_cancelled_run_leaves_no_half_pair,
+    stories.a_cancelled_talk_goes_on,
+    stories.a_run_that_died_is_known,
+    stories.a_run_that_died_is_known_when_it_is_asked_for_again,
+)
 
 
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)

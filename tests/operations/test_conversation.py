@@ -421,6 +421,31 @@ def test_a_call_that_the_framework_has_forgotten_is_shown_with_its_outcome_unkno
     assert history(window.next(back, exact=True)) == back
 
 
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("again", ["Deploy it to the second server.", "What was done until now?"])
+def test_a_run_that_the_caller_has_forgotten_is_shown_with_its_outcome_unknown(
+    again: str, exact: bool, opened: Opener
+) -> None:
+    """A process died in a call, and what its program kept ends before that run. The request may be the same again."""
+    asked = [user("Look at the first server, please."), assistant("All is well there, as far as I see.")]
+    run = [user("Deploy it to the second server."), assistant("", Call("1", "look", "{}")), result("1", "seen")]
+    run.append(assistant("", Call("2", "deploy", "{}")))
+    opened().session().window.keep([*asked, *run], exact=exact)
+    fresh = [] if again == run[0].text() else [user(again)]
+    talk = [*asked, *(fresh or run[:1])]
+    expected = [*asked, *run, result("2", LOST, error=True), *fresh]
+    window = opened().session().window
+    assert history(window.next(talk, exact=exact)) == expected
+    more = [assistant("I look first."), user("Well?")]
+    assert history(window.next([*talk, *more], exact=exact)) == [*expected, *more]
+    hold = opened()
+    copies = [message._replace() for message in (*talk, *more)]
+    assert history(hold.session().window.next(copies, exact=exact)) == [*expected, *more]
+    assert transcript(hold) == [*asked, *run, *fresh, *more]
+    back = [*asked, user("Do not deploy it to any server.")]
+    assert history(window.next(back, exact=exact)) == back, "with an answer, it is a line that may be left"
+
+
 def test_a_message_changed_below_a_compaction_is_seen(opened: Opener) -> None:
     hold = opened()
     window = hold.session("one").window

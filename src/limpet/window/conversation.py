@@ -9,8 +9,7 @@ caller that goes back takes another line (`plan/line.py`); what it leaves stays 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from operator import is_
 
 from limpet.catalogue.operation import Context
@@ -208,28 +207,38 @@ class Conversation:
         line = self._positions if reached == self._line.head else line_to(reached, self._line.parents)
         edits = _edits(talk[:end], places, line)
         self._store_edits(ctx, edits, pairs, places)
+        died = self._died_after(reached)
         if end < len(talk):
-            goes_on = exact and talk[end].role == USER and self._is_unanswered_after(reached)
-            self.append(ctx, talk[end:], self._line.head if goes_on else reached)
-        elif reached != self._line.head:
+            self.append(ctx, talk[end:], self._line.head if died and talk[end].role == USER else reached)
+        elif reached != self._line.head and not (died and talk[-1].role in (USER, TOOL)):
             self._go_to(ctx, reached)
         left_out = _left_out(line, places, edits)
-        return left_out._replace(positions=left_out.positions - self._unanswered(line, places)) if exact else left_out
+        forgotten = self._forgotten(line, places, left_out.positions) if exact else frozenset()
+        return left_out._replace(positions=left_out.positions - forgotten)
 
-    def _is_unanswered_after(self, position: int) -> bool:
-        """Whether nothing follows this position but replies whose calls have no result, which frameworks drop."""
+    def _died_after(self, position: int) -> bool:
+        """Whether nothing but a run that ended in a call follows this position. A caller may know nothing of the run,
+        or only its request: its process died, or its framework drops a call that has no result."""
         rest = within(self._positions, position + 1, self._line.head)
-        return position > BEGINNING and contains(self._positions, position) and all(map(self._calls, rest))
+        if position == BEGINNING or not contains(self._positions, position):
+            return False
+        return not rest or (self._calls(rest[-1]) and not any(map(self._answers, rest)))
 
-    def _unanswered(self, line: Line, places: Sequence[StoredPlace | None]) -> frozenset[int]:
-        """The replies whose calls have no result, from where the caller's list begins."""
+    def _forgotten(self, line: Line, places: Sequence[StoredPlace | None], left_out: Set[int]) -> frozenset[int]:
+        """What a caller left out of runs that ended in a call, from where its list begins."""
         start = min((place.first for place in places if place is not None), default=len(self._history))
-        positions = within(line, start, len(self._history))
-        return frozenset(
-            position
-            for position, following in pairwise(positions)
-            if self._calls(position) and self._history[following].message.role != TOOL
-        )
+        forgotten: set[int] = set()
+        following = BEGINNING
+        for position in reversed(within(line, start, len(self._history))):
+            is_last = self._calls(position) and following > BEGINNING and self._history[following].message.role != TOOL
+            if is_last or (following in forgotten and position in left_out and not self._answers(position)):
+                forgotten.add(position)
+            following = position
+        return frozenset(forgotten)
+
+    def _answers(self, position: int) -> bool:
+        message = self._history[position].message
+        return message.role == ASSISTANT and not message.calls()
 
     def _calls(self, position: int) -> bool:
         message = self._history[position].message
