@@ -140,6 +140,11 @@ def test_what_else_a_log_says_of_the_order_that_was_asked_for_is_shown() -> None
     assert "order=A-50172 from=c172" in answer
 
 
+def test_the_path_of_a_value_at_the_bottom_of_very_deep_json_is_left_out() -> None:
+    assert "at path /0/0/0" in ask("[" * 40 + '"needle"' + "]" * 40, "needle", 300, count).note
+    assert len(ask("[" * 100_000 + '"needle"', "needle", 300, count).note) < 500
+
+
 def test_nothing_found_says_what_to_do() -> None:
     part = ask("alpha\nbeta", "zebra", 100, count)
     assert part.content == ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from limpet.recall.ask import ask
 from limpet.text.tokens import count
 
@@ -78,6 +81,16 @@ def test_a_commit_that_is_found_by_its_message_is_answered_by_what_it_changed() 
     assert "+    patience = 30" in answer
 
 
+def test_the_last_heading_of_a_text_is_answered_though_nothing_is_below_it() -> None:
+    message = "commit {:040x}\nAuthor: A. Writer\n\n    {}\n"
+    history = [message.format(n, f"Step {n} of the tidying") for n in range(150)]
+    assert "Let late guests in" in shown("\n".join([*history, message.format(7, "Let late guests in")]), "late guests")
+    renamed = "diff --git a/gate.png b/door.png\nsimilarity index 100%\nrename from gate.png\nrename to door.png"
+    assert "rename from gate.png" in shown("\n".join([*OTHER, renamed]), "what became of gate.png")
+    added = "diff --git a/door.png b/door.png\nnew file mode 100644\nBinary files /dev/null and b/door.png differ"
+    assert "Binary files" in shown("\n".join([*OTHER, added]), "what changed in door.png")
+
+
 def test_the_file_with_most_changes_is_found_in_a_table_of_them() -> None:
     lines = [f" shop/part{n}.py   |  {n + 3} +{'-' * (n % 7)}" for n in range(200)]
     lines[77] = " shop/gate.py   | 914 ++++++-------"
@@ -88,3 +101,42 @@ def test_the_file_with_most_changes_is_found_in_a_table_of_them() -> None:
 def test_of_a_change_of_very_many_lines_the_first_are_shown() -> None:
     text = of_file("all.sql", hunk(1, "", *(f"+insert into gate values ({n})" for n in range(60_000))))
     assert "+insert into gate values (0)\n+insert into gate values (1)" in shown(text, "what changed in all.sql")
+
+
+FRAGMENTS = (
+    "commit 0123456789abcdef0123456789abcdef01234567",
+    "Author: A. Writer",
+    "",
+    "    Mend the gate",
+    "diff --git a/gate.py b/gate.py",
+    "index 123abc4..5e6f7a8 100644",
+    "--- a/gate.py",
+    "+++ b/gate.py",
+    "@@ -1,3 +1,4 @@ def gate():",
+    "@@",
+    "+    gate = 5",
+    "-    gate = 4",
+    "     gate",
+    "+",
+    "\\ No newline at end of file",
+    "2026-11-19T10:00:01Z INFO order ORD-123 gate opened",
+    "2026-11-19T10:00:02Z ERROR order ORD-123 failed: TimeoutError",
+    "gate.py | 12 +++---",
+    "gate " * 200,
+    '{"gate": ' * 90,
+)
+
+
+@given(
+    st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=40),
+    st.sampled_from(("what changed in gate.py", "why did ORD-123 fail", "mend the gate", "gate", "last commit")),
+    st.sampled_from((30, 120, 600)),
+)
+def test_pieces_of_diffs_and_logs_in_any_order_are_answered_with_true_numbers(
+    lines: list[str], question: str, budget: int
+) -> None:
+    for line in shown("\n".join(lines), question, budget).split("\n"):
+        number, sign, text = line.partition(": ")
+        if sign and number.isdigit():
+            shown_first = text.removeprefix("… ").split(" … ")[0].removesuffix(" …")
+            assert shown_first.strip() in lines[int(number) - 1]

@@ -37,6 +37,7 @@ _TOTAL, _EXTREME, _END = 0.45, 1.2, 1.1  # what such a unit is worth at least, a
 _HEADER = 0.5  # the share of a header's words that counts for its rows, and what is left of its own score
 _LONG_ECHO = 400  # characters of a line that are examined for that
 _ECHO = 0.7  # what is left of the score of a line that repeats what a program was given
+_POINTER_CHARS_SHOWN = 300  # of a path: a longer one says less than what it costs
 _POINTER_CHARS = 400_000  # before a position: walking over them takes some 50 ms
 
 
@@ -99,7 +100,7 @@ def ask(text: str, question: str, budget: int, count: Callable[[str], int]) -> A
     note = f"{among} with words of the question, in {lines:,} lines"
     best = max(scores, key=lambda unit: (scores[unit], -unit))
     where = pointer(text, units.starts[best])
-    note += f"; the best is at path {where}" if where else ""
+    note += f"; the best is at path {where}" if 0 < len(where) <= _POINTER_CHARS_SHOWN else ""
     return Answer(content, None, note + (f"; {left:,} not shown" if left > 0 else ""))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from itertools import count as counted
 from operator import add
 
@@ -191,7 +191,7 @@ class Units:
         if not top.startswith((_COMMIT, _FILE)):
             return []
         files: list[list[int]] = [] if top.startswith(_COMMIT) else [[]]
-        for below, end in zip(self._heading_units[at + 1 :], [*self._heading_units[at + 2 :], self.count], strict=True):
+        for below, end in pairwise([*self._heading_units[at + 1 :], self.count]):
             text = self._beginning(below)
             if text.startswith(_HUNK) and files:
                 most = min(end, below + _WALK - len(files[-1]))
