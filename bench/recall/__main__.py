@@ -138,10 +138,11 @@ def signals(title: str, chosen: list[Set], names: Sequence[str]) -> dict[str, Wo
 def agreement(name: str, chosen: list[Set], server: str, model: str) -> None:
     """On how many questions the embedded store and a PostgreSQL server give the same ten ids in the same order.
 
-    Each text is embedded once for both.
+    Each text is embedded once for both. What the embedded store's answers are worth is printed too.
     """
     same = among = asked = 0
     differ: list[str] = []
+    found: list[scores.Score] = []
     for one in chosen:
         with tempfile.TemporaryDirectory() as folder:
             stores = [Ours(f"{folder}/limpet.db", "bench", model), Ours(server, f"bench-{uuid.uuid4().hex[:8]}", model)]
@@ -149,7 +150,9 @@ def agreement(name: str, chosen: list[Set], server: str, model: str) -> None:
             for kept in stores:
                 kept.add(one.units)
             for question in one.queries:
-                first, second = (kept.ask(question.query)[:10] for kept in stores)
+                whole, second = stores[0].ask(question.query), stores[1].ask(question.query)[:10]
+                first = whole[:10]
+                found.append(scores.score(question, whole))
                 asked += 1
                 same += first == second
                 among += set(first) == set(second)
@@ -159,6 +162,7 @@ def agreement(name: str, chosen: list[Set], server: str, model: str) -> None:
                 kept.hold.close()
     share = f"{same / (asked or 1):.1%} in the same order ({asked - same} are not), {among / (asked or 1):.1%} in any"
     print(f"{name}: the two stores agree on the first ten of {asked:,} questions: {share} (goal 99.5 %)")
+    table(f"{name}, {model}", HEADS[1:8], [scores.line(found)])
     print(*differ, sep="\n", flush=True)
 
 

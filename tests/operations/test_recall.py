@@ -167,6 +167,34 @@ def test_a_question_that_nothing_fits_gets_no_hits_but_what_is_nearest(hold: Lim
     assert hold.recall("which scheduler was restarted after the release").hits
 
 
+def test_of_codes_that_differ_in_a_number_the_one_that_was_asked_for_fits_or_none(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    tickets = {f"OPS-118{n}": notes.add(f"Ticket OPS-118{n}: the disk of node db-{n} was full").id for n in range(8)}
+    notes.add("Fixed CVE-2023-25652 and CVE-2023-29007 in the parser of the archive")
+    notes.add("Drop 0001-warn-on-conflicting-options.patch")
+    assert keys(hold, "OPS-1183")[:1] == keys(hold, "what was ticket OPS-1183 about?")[:1] == [tickets["OPS-1183"]]
+    for absent in ("OPS-1199", "CVE-2023-4911", "CVE-2099-0001"):
+        answer = hold.recall(absent)
+        assert answer.hits == ()
+        assert answer.nearest
+        assert hold.recall(absent, more=True).hits
+    assert keys(hold, "which disk was full, OPS-1199 says?"), "the rest of the question is answered"
+
+
+def test_a_sentence_in_a_very_long_text_is_found_among_short_ones(hold: Limpet) -> None:
+    for number in range(300):
+        hold.memory.write(f"keys-{number}", f"The key of cabin {number} hangs on the board, stone by stone.")
+    day = "Day {}: fine weather, the crew ate soup and read the logs of an older voyage."
+    days = [day.format(number) for number in range(900)]
+    days.insert(600, "The spare key of the lighthouse is under the third stone.")
+    hold.memory.write("log", "\n".join(days))
+    for query in ("where is the spare key of the lighthouse?", "spare key of the lighthouse", "under the third stone"):
+        hit = hold.recall(query).hits[0]
+        assert hit.key == "log"
+        assert hit.plain.removeprefix("… ").splitlines()[0] in days[hit.line - 1]
+        assert "The spare key of the lighthouse is under the third stone." in hit.plain
+
+
 def test_a_name_in_the_best_text_leads_to_the_next(hold: Limpet) -> None:
     for number in range(60):
         hold.memory.write(

@@ -152,6 +152,7 @@ _TERM_QUOTED = re.compile(r"(?<!\w)['\"“`]([^'\"”`]{3,80})['\"”`](?!\w)")
 _TOKEN = re.compile(r"\S+")
 SUBWORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![a-z])|[A-Z]+(?=[A-Z][a-z])|\d+|[A-Z]")
 _INDIC = re.compile("[\u0900-\u0dff]")
+_CODE = re.compile(r"[^\W\d_]{2,12}[-_#]\d{2,}(?:[-_.]\w+)*")  # of a ticket, an order, a weakness: OPS-1182
 _HEXLIKE = re.compile(r"(?=[a-z]*\d)[0-9a-f]{6,}")
 
 
@@ -181,6 +182,7 @@ class Question(NamedTuple):
     text: str = ""  # as it was asked
     asks_said: bool = False  # asks what a person said before
     spelt: Mapping[int, int] = {}  # of the joined, other spellings and endings, each with its word
+    codes: tuple[tuple[int, ...], ...] = ()  # the words of each code (`OPS-1182`): another one differs in a part of it
 
     @property
     def written_together(self) -> frozenset[int]:
@@ -231,7 +233,15 @@ def read(text: str, now: int) -> Question:
         head,
         _WAS_SAID.search(folded) is not None,
         spelt,
+        _codes(head, numbers),
     )
+
+
+def _codes(head: str, numbers: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
+    """The words of codes, by their indexes: those of which all words are looked for."""
+    codes = filter(_CODE.fullmatch, (token.strip(_ENDS) for token in head.split()[: 4 * MOST_WORDS]))
+    stems = (analyse.terms(analyse.whole_words(analyse.fold(code))) for code in codes)
+    return tuple(dict.fromkeys(tuple(numbers[stem] for stem in of) for of in stems if numbers.keys() >= set(of)))
 
 
 def _idle(plain: list[str]) -> frozenset[str]:

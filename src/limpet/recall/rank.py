@@ -14,7 +14,7 @@ The answer gives every part of the sum as a reason. docs/recall.md says what eac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from heapq import nlargest
 from math import log, log1p, sqrt
@@ -35,6 +35,7 @@ K1, B = 1.0, 0.8  # BM25: how soon a repeated word stops counting, how much leng
 K1_DOCUMENT, B_DOCUMENT = 1.2, 0.9  # a document repeats what it is about
 LONG_WORDS = 2_000  # a longer text is scored by its best stretch too; among shorter ones that favours the long
 STRETCH_WORDS = 150
+FAR_LONGER = 4  # times as long as texts usually are: such a text's own words are those of its best stretch
 # What a matching turn gives to the turns after it (positive) and before it. An answer follows its question.
 WINDOW = {1: 0.8, 2: 0.4, 3: 0.25, 4: 0.1, -1: 0.3, -2: 0.2, -3: 0.1}
 STEPS = tuple(WINDOW.items())
@@ -137,18 +138,41 @@ def first(
     most = max(counts, default=1)
     usual = sum(sizes.values()) / len(sizes) if sizes else 1.0
     length = {doc: K1_DOCUMENT * (1 - B + B * size / usual) for doc, size in sizes.items()}
-    for by_doc, count in zip(places, counts, strict=True):
+    worths = [log(1 + 4 * most / max(1, count)) for count in counts]
+    for by_doc, worth in zip(places, worths, strict=True):
         if by_doc:
-            worth = log(1 + 4 * most / max(1, count))
             for doc, at in by_doc.items():
                 often = len(at) or 1
                 # Of unknown size, a word that occurs again and again is worth up to half as much again.
                 share = (K1_DOCUMENT + 1) * often / (often + length[doc]) if length else 1.5 - 0.5 / often
                 weights[doc] = weights.get(doc, 0.0) + worth * share
+    if long := {doc for doc, size in sizes.items() if size > max(LONG_WORDS * WORD_BYTES, FAR_LONGER * usual)}:
+        short = K1_DOCUMENT * (1 - B + B * min(1.0, STRETCH_WORDS * WORD_BYTES / usual))
+        of_words = zip(places, worths, strict=True)
+        for doc, (best, _) in best_stretches(of_words, long, lambda _, n: (K1_DOCUMENT + 1) * n / (n + short)).items():
+            weights[doc] = max(best, weights[doc])
     for by_doc in literals:
         for doc in by_doc:
             weights[doc] = weights.get(doc, 0.0) + 2 * log(1 + 4 * most)
     return [-doc for _, doc in sorted((-worth, -doc) for doc, worth in weights.items())]
+
+
+def best_stretches(
+    of_words: Iterable[tuple[Positions, float]], long: Container[int], share: Callable[[int, int], float]
+) -> dict[int, tuple[float, int]]:
+    """Of each of these texts, what its best stretch is worth, and its first word. `of_words` has the places of each
+    word and its worth, `share` how much of that so many places of it in a stretch of a text are."""
+    sums: dict[int, dict[int, float]] = {}
+    step = STRETCH_WORDS // 2
+    for places, worth in of_words:
+        for doc, at in places.items():
+            if doc not in long or at == SOMEWHERE:
+                continue
+            mine = sums.setdefault(doc, {})
+            for stretch, count in Counter(place // step - back for place in at for back in (0, 1)).items():
+                mine[stretch] = mine.get(stretch, 0.0) + worth * share(doc, count)
+    best = {doc: min((-worth, stretch) for stretch, worth in mine.items()) for doc, mine in sums.items()}
+    return {doc: (-worth, max(0, stretch) * step) for doc, (worth, stretch) in best.items()}
 
 
 def speaker(head: str) -> str:
@@ -295,6 +319,7 @@ class _Pool:
         self.usual = median(self.words.values())
         self.says = speakers(self.documents)
         self.turns = self._turns()
+        self._share = OWN_KEY_WORDS if question.key_words else OWN  # that a text's own words count beside the rest
         self.gates = self._gates() if self.signals.neighbours else {}
         self.names, self.who = self._who()
         self.common = sorted(candidates.common - self.names)
@@ -347,6 +372,8 @@ class _Pool:
         for doc, (score, _) in stretches.items():
             if self.signals.stretches and self.words[doc] > LONG_WORDS:
                 signals["words"][doc] = max(score, signals["words"].get(doc, 0.0))
+            if self.signals.stretches and self.words[doc] > max(LONG_WORDS, FAR_LONGER * self.usual):
+                signals["own words"][doc] = max(self._share * score, signals["own words"].get(doc, 0.0))
         self.scale = max(ABOUT_LEAST, *signals["words"].values()) if signals["words"] else ABOUT_LEAST
         signals |= {"phrase": self._pairs(), "literal": self._literals(), "user": self._users()}
         signals["opening"] = self._opening()
@@ -447,13 +474,12 @@ class _Pool:
 
     def _own(self) -> dict[int, float]:
         """BM25 of each text by itself."""
-        share = OWN_KEY_WORDS if self.question.key_words else OWN
         sums: dict[int, float] = {}
         for _, places, rarity in self.followed:
             for doc, at in places.items():
                 if doc in self.words:
                     worth = rarity * self._saturated(doc, len(at), self.words[doc] / self.usual)
-                    sums[doc] = sums.get(doc, 0.0) + share * worth
+                    sums[doc] = sums.get(doc, 0.0) + self._share * worth
         return sums
 
     def _wide(self) -> dict[int, float]:
@@ -546,18 +572,10 @@ class _Pool:
 
     def _stretches(self) -> dict[int, tuple[float, int]]:
         """Of each text longer than a stretch, the score of its best stretch and the first word of it."""
-        sums: dict[int, dict[int, float]] = {}
-        step = STRETCH_WORDS // 2
-        for _, places, rarity in self.followed:
-            for doc, at in places.items():
-                if self.words.get(doc, 0.0) <= STRETCH_WORDS or at == SOMEWHERE:
-                    continue
-                mine = sums.setdefault(doc, {})
-                for stretch, count in Counter(place // step - back for place in at for back in (0, 1)).items():
-                    worth = rarity * self._saturated(doc, count, min(1.0, STRETCH_WORDS / self.usual))
-                    mine[stretch] = mine.get(stretch, 0.0) + worth
-        best = {doc: min((-worth, stretch) for stretch, worth in mine.items()) for doc, mine in sums.items()}
-        return {doc: (-worth, max(0, stretch) * step) for doc, (worth, stretch) in best.items()}
+        long = {doc for doc, words in self.words.items() if words > STRETCH_WORDS}
+        length = min(1.0, STRETCH_WORDS / self.usual)
+        of_words = ((places, rarity) for _, places, rarity in self.followed)
+        return best_stretches(of_words, long, lambda doc, count: self._saturated(doc, count, length))
 
     def _pairs(self) -> dict[int, float]:
         """For words that are adjacent as in the question, or nearly."""
@@ -584,7 +602,8 @@ class _Pool:
         for at, word in enumerate(self.question.words) if self.signals.literals else ():
             by_doc = self.candidates.positions[at]
             common = at in self.candidates.common or len(by_doc) > IDENTIFIER_TEXTS
-            if _NUMBERED.fullmatch(word) and at not in self.question.times and not common:
+            without = self.question.times | self._absent_codes
+            if _NUMBERED.fullmatch(word) and at not in without and not common:
                 for doc in by_doc:
                     sums[doc] = sums.get(doc, 0.0) + IDENTIFIER * self.scale
         return sums
@@ -651,6 +670,8 @@ class _Pool:
 
     def _fits(self, doc: int, covered: float, near: float) -> bool:
         """Whether a text holds enough of the question: of its words, or of what it is about."""
+        if self._absent_codes and not covered:  # another code of the same form is near, and says nothing of this one
+            return False
         # Among many texts some embedding is near to any question.
         if near >= NEAR_FITS + NEAR_FITS_MORE * log(max(1, self.candidates.total)):
             return True
@@ -695,6 +716,7 @@ class _Pool:
     def _covered(self, doc: int, present: set[int]) -> float:
         """The share of the question that a text holds, a turn together with its neighbours. Unknown words count too."""
         present = present | {self.question.spelt[at] for at in present if at in self.question.spelt}
+        present -= self._absent_codes
         if doc in self.turns:
             present = present | {
                 self.question.spelt.get(at, at)
@@ -721,9 +743,28 @@ class _Pool:
         return self.question.times | self.question.joined
 
     @cached_property
+    def _absent_codes(self) -> frozenset[int]:
+        """The words of codes (`OPS-1184`) that no text holds: in another code they say nothing."""
+        absent = [code for code in self.question.codes if not self._hold_together(code)]
+        return frozenset(at for code in absent for at in code)
+
+    def _hold_together(self, code: tuple[int, ...]) -> bool:
+        """Whether a text has these words one after the other, as far as their places are known."""
+        if not all(self.candidates.counts[at] for at in code):
+            return False
+        if not self.candidates.common.isdisjoint(code):
+            return True
+        first, *rest = (self.candidates.positions[at] for at in code)
+        return any(
+            all(place + step in of_word.get(doc, ()) for step, of_word in enumerate(rest, 1))
+            for doc, places in first.items()
+            for place in places
+        )
+
+    @cached_property
     def _named(self) -> float:
         """One, or less where the question names something that no text holds."""
-        absent = any(not self.candidates.counts[at] for at in self.question.names)
+        absent = any(not self.candidates.counts[at] for at in self.question.names) or bool(self._absent_codes)
         absent = absent or any(
             not by_doc and _IDENTIFIER.fullmatch(literal)
             for literal, by_doc in zip(self.question.literals, self.candidates.literals, strict=False)
