@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import random
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,6 +64,7 @@ class Story(NamedTuple):
     sentences: dict[str, list[list[str]]]
     chance: random.Random
     varied: bool = False  # whether each sentence of the filler has invented words, so that none says what others say
+    texts: Sequence[str] = ()  # sentences of other texts, which then are the filler
 
     @property
     def language(self) -> str:
@@ -100,6 +101,8 @@ class Story(NamedTuple):
 
     def _filler_line(self) -> str:
         """A sentence that hardly ever comes again: two of the story's, each about one of its things."""
+        if self.texts:
+            return self.chance.choice(self.texts)
         templates, things = self.told["filler"], self.told["things"]
         clauses = [
             self.chance.choice(templates).format(thing=f"{self.chance.choice(things)}{self._invented()}")
@@ -140,9 +143,9 @@ class Story(NamedTuple):
         return [assistant(said, call), result(call.id, "\n".join(self.filler(1) for _ in range(lines)))]
 
 
-def load(path: Path, which: str = "main", *, varied: bool = False) -> Story:
+def load(path: Path, which: str = "main", *, varied: bool = False, texts: Sequence[str] = ()) -> Story:
     told = tomllib.loads(path.read_text(encoding="utf-8"))
-    return Story(told, {**told["sets"]["main"], **told["sets"][which]}, random.Random(11), varied)
+    return Story(told, {**told["sets"]["main"], **told["sets"][which]}, random.Random(11), varied, texts)
 
 
 class Telling:

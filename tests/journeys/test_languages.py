@@ -29,6 +29,22 @@ def test_what_matters_survives_in_other_languages(tmp_path: Path, language: str,
         assert telling.compactions[-1].score is not None
 
 
+@pytest.mark.parametrize(
+    ("language", "sentences"),
+    [("de", "plain"), *(pytest.param(*told, marks=pytest.mark.slow) for told in (("zh", "plain"), ("en", "held_out")))],
+)
+def test_rules_and_decisions_without_a_cue_stay_among_sentences_that_differ_in_a_word(
+    tmp_path: Path, language: str, sentences: str
+) -> None:
+    """What stands around them has an invented word in each sentence, and says otherwise what many others say."""
+    with limpet.open(str(tmp_path / "limpet.db"), project="demo", session="told") as hold:
+        telling = Telling(hold.session(), load(STORIES / f"{language}.toml", sentences, varied=True), limit=32_000)
+        telling.tell(least_tokens=60_000, least_compactions=3)
+        counts = telling.counts()
+        for kind in IN_WINDOW:
+            assert counts[kind].in_window == counts[kind].planted, kind
+
+
 NAMES = (
     *("Amsel", "Biber", "Condor", "Dachs", "Elster", "Falke", "Ganter", "Habicht", "Igel", "Jaguar", "Kranich"),
     *("Luchs", "Marder", "Natter", "Otter", "Puma", "Qualle", "Rabe", "Storch", "Tapir"),

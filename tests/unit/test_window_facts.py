@@ -459,6 +459,8 @@ FILLER = [
     for thing in ("hall", "yard", "lift", "shop", "roof")
     for place in PLACES
 ]
+SYLLABLES = [f"{first}{second}{third}" for first in ("ba", "do", "ki") for second in ("la", "mu", "ne", "ri", "so")
+             for third in ("ta", "vi", "zo", "pe", "gu")]  # fmt: skip
 UNCUED_DECISION = "Kestrel it is, as far as the login page is concerned."
 
 
@@ -470,6 +472,21 @@ def test_what_was_said_once_stays_before_what_was_said_again_and_again(by_user: 
     gathered = merge(gather([message]) for message in spoken)
     assert UNCUED_DECISION in gathered[facts.STATEMENTS if by_user else facts.REMARKS]
     assert UNCUED_DECISION in facts.summarise(gathered, 300)
+
+
+def test_a_sentence_that_differs_from_many_in_one_name_says_little() -> None:
+    alike = [f"The part about the {name} is described on that page once more." for name in SYLLABLES]
+    told = [user(" ".join([*alike[at : at + 12], UNCUED_DECISION, *alike[at + 12 : at + 24]])) for at in (0, 24, 48)]
+    gathered = merge(gather([message]) for message in told)
+    assert UNCUED_DECISION in facts.summarise(gathered, 300)
+    assert [check.text for check in checks(gathered) if "described" in check.text and check.kind != facts.ASKS] == []
+
+
+def test_of_alike_sentences_with_figures_each_says_something() -> None:
+    alike = [f"The pressure of the {name} is {1_000 + number} bar today." for number, name in enumerate(SYLLABLES[:40])]
+    gathered = merge([gather([user(" ".join(alike))])])
+    looked_for = {check.text for check in checks(gathered)}
+    assert set(alike[4:]) <= looked_for  # the first ones are the request
 
 
 def test_sentences_that_say_nothing_new_are_not_looked_for() -> None:

@@ -8,10 +8,10 @@ adds the words of twelve languages. Of tool results, the failures count: the res
 brought back in full.
 
 The summary without a model is made of these facts: within a budget, the newest first to be kept. Nothing is rephrased.
-Each kind of fact has a share of the budget; the others may use what it leaves. Sentences that say nothing which several
-others do not say too come last. Facts that do not fit are counted, so
-that the reader knows there is more to search for. A line that is in every request anyway, such as one of the notepad,
-is not repeated: it would take the place of one that is not.
+Each kind of fact has a share of the budget; the others may use what it leaves. Sentences that say little which several
+others do not say too come last: they may differ from those in a name. Facts that do not fit are counted, so that the
+reader knows there is more to search for. A line that is in every request anyway, such as one of the notepad, is not
+repeated: it would take the place of one that is not.
 
 Checks search for the facts of the messages before a fold in the request that would be sent after it, and the missing
 ones are added. Every summary is judged by the same checks, whether a model or Limpet wrote it.
@@ -365,6 +365,7 @@ SERIES = (ASKS, WISHES, DETAILS, STATEMENTS, FIGURES, ADVICE, NAMED, ANSWERS, RE
 # A sentence whose words follow each other in several others too tells little in any language: others come first.
 SENTENCES = (RULES, DECISIONS, OPEN, FIGURES, WISHES, DETAILS, STATEMENTS, ADVICE, NAMED, ANSWERS, REMARKS)
 WORN = (WISHES, DETAILS, STATEMENTS, ADVICE, NAMED, ANSWERS, REMARKS)
+NEW = 0.35  # share of a sentence that others do not say, from which on it says something of its own
 RARE = 2  # sentences at most in which two words follow each other that tell something
 REMARKS_PERCENT = 30  # of the budget that the model's other sentences get at most
 IN_A_ROW = (FILES, IDS)  # names, listed in one line
@@ -472,11 +473,19 @@ def _waiting(facts: Mapping[str, Sequence[str]]) -> tuple[dict[str, list[Cost]],
 
 
 def _worn(facts: Mapping[str, Iterable[str]]) -> Set[str]:
-    """The sentences whose pairs of words all occur in several others too."""
+    """The sentences that say little which several others do not say too."""
     sentences = {line for kind in SENTENCES for line in facts.get(kind, ())}
     counts = Counter(piece for line in sentences for piece in cues.pieces(line))
     candidates = {line for kind in WORN for line in facts.get(kind, ())}
-    return {line for line in candidates if all(counts[piece] > RARE for piece in cues.pieces(line))}
+    return {line for line in candidates if _is_worn(line, counts)}
+
+
+def _is_worn(line: str, counts: Mapping[str, int]) -> bool:
+    """A pair of words counts the less, the more sentences have it. A figure may be all that a sentence is there for."""
+    pieces = cues.pieces(line)
+    if _DIGIT.search(line):
+        return all(counts[piece] > RARE for piece in pieces)
+    return sum(min(1.0, RARE / counts[piece]) for piece in pieces) <= NEW * len(pieces)
 
 
 def _without_series(kind: str, lines: Sequence[str]) -> list[str]:
