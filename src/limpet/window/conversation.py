@@ -87,6 +87,7 @@ class Conversation:
         self._facts: dict[tuple[int, int], facts.Facts] = {}  # by first and last position of a group
         # Whether a list of new messages goes on from here: the first one of a process, and those after such a list.
         self._takes_new = True
+        self._last_stored = BEGINNING  # the last position that was stored here; a call there may still be running
         self.tasks_tried = 0  # ended tasks when a compaction because of them could not be made
 
     # --- reading and reconciling --------------------------------------------------------------------------------------
@@ -135,6 +136,7 @@ class Conversation:
             fresh[0] = fresh[0]._replace(after=after)
         transcript.append(ctx, length, fresh)
         self._history += fresh
+        self._last_stored = len(self._history) - 1
         if self._index is not None:
             for position in range(length, len(self._history)):
                 self._add_to_index(self._index, position, after if position == length else position - 1)
@@ -210,15 +212,15 @@ class Conversation:
         died = self._died_after(reached)
         if end < len(talk):
             self.append(ctx, talk[end:], self._line.head if died and talk[end].role == USER else reached)
-        elif reached != self._line.head and not (died and talk[-1].role in (USER, TOOL)):
+        elif reached != self._line.head and not (died and self._line.head != self._last_stored):
             self._go_to(ctx, reached)
         left_out = _left_out(line, places, edits)
         forgotten = self._forgotten(line, places, left_out.positions) if exact else frozenset()
         return left_out._replace(positions=left_out.positions - forgotten)
 
     def _died_after(self, position: int) -> bool:
-        """Whether nothing but a run that ended in a call follows this position. A caller may know nothing of the run,
-        or only its request: its process died, or its framework drops a call that has no result."""
+        """Whether nothing but a run that ended in a call follows this position. A caller may know its request at most:
+        its process died, or its framework drops a call that has no result."""
         rest = within(self._positions, position + 1, self._line.head)
         if position == BEGINNING or not contains(self._positions, position):
             return False
