@@ -103,8 +103,12 @@ def test_commits_and_urls_are_cited_and_not_looked_at(hold: Limpet) -> None:
         ("link.py:1", "through a link"),
         ("inside/secret:1", "through a link"),
         ("missing.py:1", "No such file"),
-        ("db.py:40-41", "has 11 lines"),
-        ("db.py:6-4", "has 11 lines"),
+        ("db.py:40-41", "has 10 lines"),
+        ("db.py:6-4", "the first is not behind the last"),
+        ("db.py:0", "lines count from 1"),
+        ("db.py:0-3", "lines count from 1"),
+        ("long.log:1", "more than 2 MiB"),
+        ("binary:1", "no readable text file"),
         ("db.py:2-3", "no text on these lines"),
         ("folder:1", "no readable text file"),
         ("pipe:1", "no readable text file"),
@@ -119,6 +123,8 @@ def test_what_cannot_be_cited_is_refused_and_nothing_is_stored(
     (root / "inside").symlink_to(outside)
     (root / "folder").mkdir()
     os.mkfifo(root / "pipe")
+    (root / "long.log").write_bytes(b"row\n" * (1 << 20))
+    (root / "binary").write_bytes(b"\x7fELF\0\1\n")
     with pytest.raises(BadInput, match=why):
         hold.call("add_note", {"content": "It cites something", "anchors": [place]})
     assert hold.call("list_notes", {})["notes"] == []

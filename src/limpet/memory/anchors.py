@@ -25,6 +25,7 @@ from limpet.light import re
 from limpet.model import DIGEST, Anchor, Entry, iso
 from limpet.platform import sha256
 from limpet.record import NamedTuple
+from limpet.text import brief
 from limpet.text.safe import as_name, visible
 
 CITED = "cited"  # a commit or a URL, or a file that this process cannot look at
@@ -81,8 +82,9 @@ def _cited(ctx: Context, place: str) -> Anchor:
     lines = _parsed(ctx, place)
     text = _read_once(ctx.root, lines.path, place)
     every = text.split("\n")
-    if lines.first and not 1 <= lines.first <= lines.last <= len(every):
-        raise errors.bad_anchor(place, f"{lines.path} has {len(every)} lines")
+    if lines.last > len(every):
+        count = len(every) - (not every[-1])  # a line feed ends a line
+        raise errors.bad_anchor(place, f"{lines.path} has {brief.counted(count, 'line')}")
     quoted = every[lines.first - 1 : lines.last] if lines.first else every
     if not any(line.strip() for line in quoted):
         raise errors.bad_anchor(place, "there is no text on these lines")
@@ -103,7 +105,10 @@ def _parsed(ctx: Context, place: str) -> CitedLines:
     if not os.path.isdir(home):
         raise errors.bad_anchor(place, "this server has no folder of the project")
     first = int(matched[2] or 0)
-    return CitedLines(path.replace(os.sep, "/"), first, int(matched[3] or first))
+    last = int(matched[3] or first)
+    if matched[2] and not 1 <= first <= last:
+        raise errors.bad_anchor(place, "lines count from 1, and the first is not behind the last")
+    return CitedLines(path.replace(os.sep, "/"), first, last)
 
 
 def _read_once(root: str, path: str, place: str) -> str:
@@ -115,7 +120,9 @@ def _read_once(root: str, path: str, place: str) -> str:
         text, steady = _read(home, path)
     except OSError as problem:
         raise errors.bad_anchor(place, problem.strerror or str(problem)) from None
-    if text is None:
+    if text is None and os.path.getsize(target) > limits.ANCHOR_FILE_MAX_BYTES:
+        raise errors.bad_anchor(place, f"the file has more than {limits.ANCHOR_FILE_MAX_BYTES >> 20} MiB")
+    if text is None or "\0" in text:
         raise errors.bad_anchor(place, "it is no readable text file of the project")
     if not steady:
         raise errors.bad_anchor(place, "the file changed while it was read; call again")
