@@ -423,6 +423,14 @@ def number_or_none(value: Any) -> int | None:
     return value if type(value) is int else None
 
 
+WRITTEN_AT = "written_at"  # in an entry's extra
+
+
+def written_at(entry: Entry) -> int:
+    """When its text was written. A tag, a pin, a successor and an undo change an entry later, and say nothing new."""
+    return number_or(entry.extra.get(WRITTEN_AT), entry.updated_at)
+
+
 def texts_of(value: Any) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, (list, tuple)) else ()
 
@@ -465,7 +473,7 @@ def as_handoff(entry: Entry) -> Handoff:
         entry.content,
         text_or(extra.get("line"), entry.key),  # the key of those that earlier versions wrote is the line
         entry.session,
-        moment(number_or(extra.get("written_at"), entry.updated_at)),
+        moment(written_at(entry)),
         text_or(extra.get("used_by")) or None,
         entry.origin,
         entry.key,

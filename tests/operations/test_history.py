@@ -8,6 +8,7 @@ import pytest
 
 from limpet import errors
 from limpet.api import Limpet, Session
+from limpet.model import MEMORY, NOTE, WRITTEN_AT, written_at
 from limpet.store import entry_record
 from operations.conftest import Clock, Opener
 
@@ -22,12 +23,15 @@ KINDS: dict[str, tuple[Callable[[Session], object], Callable[[Session], object],
 
 
 def state(hold: Limpet, kind: str, key: str) -> object:
-    """Everything of an entry but its version and its times, which only go forward."""
+    """Everything of an entry but its version and the time of its last change, which only go forward."""
     entry = hold.store.entries.read(hold.scope, kind, key)
     if entry is None:
         return None
     record = entry_record(entry)
-    return {name: record[name] for name in ("content", "session", "tags", "done", "pinned", "extra", "created_at")}
+    extra = {name: value for name, value in entry.extra.items() if name != WRITTEN_AT}
+    record |= {"extra": extra, "written": written_at(entry) if kind in (NOTE, MEMORY) else 0}
+    names = ("content", "session", "tags", "done", "pinned", "extra", "created_at", "written")
+    return {name: record[name] for name in names}
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

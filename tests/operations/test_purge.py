@@ -9,7 +9,7 @@ import pytest
 
 from limpet import errors
 from limpet.api import Limpet
-from limpet.model import FOLD, Draft
+from limpet.model import FOLD, MEMORY, NOTE, WRITTEN_AT, Draft
 from limpet.window.messages import Call, assistant, result, user
 from operations.conftest import DAY_MS, Clock, Opener
 
@@ -37,7 +37,7 @@ def found(hold: Limpet, word: str) -> set[tuple[str, str]]:
 
 
 def entries(hold: Limpet) -> dict[tuple[str, str], dict[str, Any]]:
-    """What there is, without versions and times, which only go forward."""
+    """What there is, without versions and the times of last changes, which only go forward."""
     kept = {}
     for line in hold.export_lines():
         record = json.loads(line)
@@ -47,6 +47,8 @@ def entries(hold: Limpet) -> dict[tuple[str, str], dict[str, Any]]:
                 kept[entry["kind"], entry["key"]] = {
                     name: entry[name] for name in ("content", "session", "tags", "done", "pinned", "origin", "extra")
                 }
+                if entry["kind"] in (NOTE, MEMORY):  # a text that came back was written when it was
+                    entry["extra"].setdefault(WRITTEN_AT, entry["updated_at"])
     return kept
 
 

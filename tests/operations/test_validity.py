@@ -83,6 +83,61 @@ def test_without_confirmation_the_newer_text_ranks_above_the_older(hold: Limpet,
     assert digest.index(NEW) < digest.index(OLD)
 
 
+def touched(hold: Limpet, how: str) -> None:
+    """Change the older of the two texts without writing it again."""
+    if how == "undone":
+        hold.call("write_memory", {"key": "database", "content": NEW, "replaces": "db"})
+        hold.undo()
+    elif how == "deleted and brought back":
+        hold.call("delete_memory", {"key": "db"})
+        hold.undo()
+    elif how == "unpinned":
+        hold.call("pin_memory", {"key": "db"})
+        hold.call("pin_memory", {"key": "db", "pinned": False})
+    else:
+        (id,) = [item["id"] for item in hold.call("list_notes", {})["notes"] if item["content"] == OLD]
+        hold.call("update_note", {"id": id, "tags": ["db"]})
+
+
+@pytest.mark.parametrize("how", ["undone", "deleted and brought back", "unpinned", "tagged"])
+def test_what_is_touched_is_no_newer_text(hold: Limpet, clock: Clock, how: str) -> None:
+    for key, text in (("db", OLD), ("database", NEW)):
+        hold.call("write_memory", {"key": key, "content": text})
+        note(hold, text)
+        clock.pass_by()
+    hold.session().handoff.write("We use Postgres 16.")
+    clock.pass_by()
+    touched(hold, how)
+    marks = str.maketrans("", "", "«»")
+    answer = hold.call("recall", {"query": "which Postgres do we use?"})
+    hits = [hit["text"].translate(marks) for hit in answer["hits"]]
+    assert hits.index(NEW) < hits.index(OLD)
+    assert hold.call("search_memory", {"query": "Postgres"})["matches"][0]["content"] == NEW
+    assert hold.call("search_notes", {"query": "Postgres"})["notes"][0]["content"] == NEW
+    digest = hold.session("the next").memory.digest().text
+    assert digest.index(NEW) < digest.index(OLD)
+    clock.pass_by()
+    hold.call("write_memory", {"key": "db", "content": "Correction: we use Postgres 17, not 16"})
+    assert hold.call("search_memory", {"query": "Postgres"})["matches"][0]["key"] == "db", "a new text is new"
+
+
+def test_a_tag_on_a_correction_corrects_no_handoff_that_was_written_since(hold: Limpet, clock: Clock) -> None:
+    correction = note(hold, NEW)
+    clock.pass_by()
+    hold.session().handoff.write(OLD)
+    clock.pass_by()
+    hold.call("update_note", {"id": correction, "tags": ["db"]})
+    assert "since" not in hold.call("read_handoff", {})
+
+
+def test_what_a_deleted_text_had_replaced_may_be_replaced_again(hold: Limpet) -> None:
+    hold.call("write_memory", {"key": "db", "content": OLD})
+    hold.call("write_memory", {"key": "database", "content": NEW, "replaces": "db"})
+    hold.call("delete_memory", {"key": "database"})
+    assert hold.call("write_memory", {"key": "newest", "content": "Postgres 17", "replaces": "db"})["replaced"] == "db"
+    assert hold.call("read_memory", {"key": "db"})["replaced_by"] == "newest"
+
+
 def test_memory_replaces_memory_and_undo_brings_the_old_one_back(hold: Limpet) -> None:
     hold.call("write_memory", {"key": "db", "content": OLD})
     hold.call("write_memory", {"key": "database", "content": "Postgres 16", "replaces": "db"})

@@ -34,7 +34,7 @@ from limpet.memory.correction_words import (
     NUMBERS,
     REASON,
 )
-from limpet.model import MEMORY, NOTE, Entry, EntryName, moment, trusted
+from limpet.model import MEMORY, NOTE, Entry, EntryName, moment, trusted, written_at
 from limpet.record import NamedTuple
 from limpet.store import Listing, Words
 from limpet.text import words as analyse
@@ -653,7 +653,7 @@ def proposed(ctx: Context, kind: str, text: str, own: str | None = None) -> Entr
         for query in list(_lookups(correction))[: limits.CORRECTION_QUERIES]
         for entry in ctx.store.entries.matching(ctx.scope, listing, query)
     }
-    for entry in sorted(entries.values(), key=lambda entry: (entry.updated_at, entry.key), reverse=True):
+    for entry in sorted(entries.values(), key=lambda entry: (written_at(entry), entry.key), reverse=True):
         name = EntryName(entry.kind, entry.key)
         if (
             name != (kind, own)
@@ -695,13 +695,13 @@ def _longest(terms: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(terms, key=lambda term: (-len(term), term)))
 
 
-def since(ctx: Context, text: str, written_at: datetime) -> list[Entry]:
+def since(ctx: Context, text: str, after: datetime) -> list[Entry]:
     """Notes and memory that were written later and plainly correct a sentence of the text, the newest first."""
     listing = Listing((NOTE, MEMORY), limit=limits.CORRECTIONS_COMPARED, now=ctx.now)
     return [
         entry
         for entry in ctx.store.entries.list(ctx.scope, listing).entries
-        if moment(entry.updated_at) > written_at
+        if moment(written_at(entry)) > after
         and trusted(entry.origin)
         and len(entry.content) <= limits.CORRECTION_CHARS
         and corrects(entry.content, text)
@@ -757,14 +757,14 @@ def supersedes(newer: str, older: str, in_question: frozenset[str] = frozenset()
 
 def newest_first(entries: Sequence[Entry], query: str = "") -> list[Entry]:
     """The entries in their order, except that of two about the same the newer one comes first."""
-    order = in_order([(entry.content, weighty_since(entry.origin, entry.updated_at)) for entry in entries], query)
+    order = in_order([(entry.content, weighty_since(entry)) for entry in entries], query)
     return [entries[at] for at in order]
 
 
-def weighty_since(origin: str, at: int) -> int:
+def weighty_since(entry: Entry) -> int:
     """The time of a text for this order. What came from outside counts as older than all that was written here: an
     imported "Correction:" goes before no text of a person."""
-    return at if trusted(origin) else at - _AGES
+    return written_at(entry) - (0 if trusted(entry.origin) else _AGES)
 
 
 def in_order(texts: Sequence[tuple[str, int]], query: str = "") -> list[int]:

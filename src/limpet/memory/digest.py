@@ -12,7 +12,7 @@ from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context
 from limpet.light import TYPE_CHECKING
 from limpet.memory import layers
-from limpet.model import MEMORY, PERSON, Digest, Entry, EntryName, Memory, Validity, milliseconds, moment
+from limpet.model import MEMORY, PERSON, Digest, Entry, EntryName, Memory, Validity, milliseconds, moment, written_at
 from limpet.record import NamedTuple
 from limpet.store import EventQuery, Listing
 from limpet.text import tokens
@@ -112,7 +112,7 @@ class _Chosen(NamedTuple):
 def _chosen(ctx: Context, entries: Sequence[Entry], most: int, shadows: frozenset[str] = frozenset()) -> _Chosen:
     """The entries that fit, pinned first, then newest."""
     parts, keys, left_out = [], [], []
-    ranked = sorted(entries, key=lambda entry: not entry.pinned)
+    ranked = sorted(entries, key=lambda entry: (not entry.pinned, -written_at(entry)))
     if sum(len(entry.content) + len(HEADING) for entry in ranked) < most:  # so few that they may fit uncounted
         all_parts = [_part(ctx, entry) + (SHADOWS if entry.key in shadows else "") for entry in ranked]
         if len("\n\n".join([HEADING, *all_parts]).encode("utf-8", "surrogatepass")) <= most:

@@ -109,7 +109,9 @@ def write_memory(  # noqa: PLR0913, PLR0917 - the parameters of an operation
     if layer in (PERSON, layers.TEAM) and anchors:
         raise errors.no_anchor_in_layer(anchors[0])
     if layer == layers.TEAM:
-        return WrittenMemory(_write_file(calling, ctx, name, text, mode, old, expires_at, expected_version), mode)
+        file = _write_file(calling, ctx, name, text, mode, old, expires_at, expected_version)
+        corrected = corrections.proposed(ctx, MEMORY, text, name) if old is None else None
+        return WrittenMemory(file, mode, corrects=corrected, remark=memory_remark(name, text))
     if layer == PERSON and ctx.who != PERSON:
         more = {} if old is None else {"replaces": old.key}
         proposed = review.propose(ctx, name, text, mode, expires_at, **more)
@@ -131,7 +133,7 @@ def write_memory(  # noqa: PLR0913, PLR0917 - the parameters of an operation
     before_write = digest.candidates(ctx)
     edits: list[Edit] = [(MEMORY, name, decide)]
     if old is not None:
-        edits.append((*old, validity.retiring(old)))
+        edits.append((*old, validity.retiring(ctx, old)))
     stamp = ctx.stamp("write_memory", {"mode": mode, **validity.detail(old)})
     change = ctx.store.entries.edit_all(ctx.scope, edits, stamp)[0]
     if change.replayed:
@@ -288,7 +290,7 @@ def _matching(ctx: Context, text: str, limit: int, include_replaced: bool) -> li
         verbatim,
         key=lambda entry: (
             memory_score(text, entry.key, entry.content),
-            corrections.weighty_since(entry.origin, entry.updated_at),
+            corrections.weighty_since(entry),
             entry.key,
         ),
     )

@@ -101,7 +101,7 @@ def add_note(
 
     edits: list[Edit] = [(NOTE, None if repeated is None else repeated.key, decide)]
     if old is not None:
-        edits.append((*old, validity.retiring(old)))
+        edits.append((*old, validity.retiring(ctx, old)))
     stamp = ctx.stamp(operation, validity.detail(old))
     change = ctx.store.entries.edit_all(ctx.scope, edits, stamp)[0]
     if change.replayed:

@@ -133,7 +133,7 @@ def accept_proposal(ctx: Context, id: str) -> Decided:
     target: Edit = (kind, key or None, decide)
     edits: list[Edit] = [(PROPOSAL, entry.key, _still(entry, DELETE)), target]
     if replaced is not None:
-        edits.append((*replaced, validity.retiring(replaced)))
+        edits.append((*replaced, validity.retiring(layer.ctx, replaced)))
     operation = "write_memory" if kind == MEMORY else "add_note"
     detail = {"mode": entry.extra.get("mode", "replace"), "accepted": entry.key, "proposed_by": proposal.by}
     detail |= validity.detail(replaced)

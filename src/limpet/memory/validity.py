@@ -72,8 +72,9 @@ def _leads_to(ctx: Context, first: EntryName, last: EntryName) -> bool:
     return False
 
 
-def retiring(name: EntryName) -> Follow:
+def retiring(ctx: Context, name: EntryName) -> Follow:
     """Marks an entry as replaced by the one that was written before it in the same transaction."""
+    gone = _gone(ctx, name)
 
     def decide(before: Entry | None, successor: Entry) -> Draft | None:
         if before is None:
@@ -82,11 +83,18 @@ def retiring(name: EntryName) -> Follow:
         by = EntryName(successor.kind, successor.key)
         if validity.replaced_by == by:
             return None  # the same call again
-        if validity.replaced_by is not None:
+        if validity.replaced_by is not None and validity.replaced_by != gone:
             raise errors.already_replaced(name.key, validity.replaced_by.key)
         return before.revised(done=True, pinned=False, extra=validity._replace(replaced_by=by).into(before.extra))
 
     return Follow(decide)
+
+
+def _gone(ctx: Context, name: EntryName) -> EntryName | None:
+    """The successor of an entry, if it was deleted since: then another may take its place."""
+    entry = ctx.store.entries.read(ctx.scope, *name)
+    by = None if entry is None else Validity.of(entry.extra).replaced_by
+    return None if by is None or ctx.store.entries.read(ctx.scope, *by) is not None else by
 
 
 def carried(before: Entry | None, text: str, mode: str, new: Validity) -> Validity:

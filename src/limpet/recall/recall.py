@@ -297,18 +297,17 @@ def newest_first(matches: list[Match], query: Question) -> list[Match]:
     if query.when != question.When():
         return matches
     says = rank.speakers({match.document.doc: match.document for match in matches})
-    facts = [
-        at
+    facts = {
+        at: match.entry
         for at, match in enumerate(matches[:FACTS_ORDERED])
-        if match.document.kind in (NOTE, MEMORY) and not says.get(match.document.doc)  # a turn corrects no other turn
-    ]
-    documents = [matches[at].document for at in facts]
-    times = [corrections.weighty_since(document.origin, document.updated_at) for document in documents]
-    texts = [(matches[at].text, time) for at, time in zip(facts, times, strict=True)]
+        # A turn corrects no other turn.
+        if match.entry is not None and match.entry.kind in (NOTE, MEMORY) and not says.get(match.document.doc)
+    }
+    texts = [(matches[at].text, corrections.weighty_since(entry)) for at, entry in facts.items()]
     order = corrections.in_order(texts, " ".join(query.words))
-    ordered = list(matches)
-    for at, number in zip(facts, order, strict=True):  # the scores stay in order
-        moved = matches[facts[number]]
+    ordered, places = list(matches), list(facts)
+    for at, number in zip(places, order, strict=True):  # the scores stay in order
+        moved = matches[places[number]]
         ordered[at] = moved._replace(scored=moved.scored._replace(score=matches[at].scored.score))
     return ordered
 

@@ -20,7 +20,7 @@ from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context
 from limpet.light import TYPE_CHECKING, re
-from limpet.model import JOURNAL, MEMORY, NOTE, Entry, Validity, trusted
+from limpet.model import JOURNAL, MEMORY, NOTE, Entry, Validity, trusted, written_at
 from limpet.recall import names, question, rank
 from limpet.recall.question import STOP, Question
 from limpet.recall.recall import Filter
@@ -151,11 +151,11 @@ def fits(ctx: Context, prompt: str) -> list[Fit]:
     unknown = [word for word, count in zip(query.words, candidates.counts, strict=True) if not count]
     every = _named(ctx, every, prompt, unknown)
     clear = sorted(
-        (fit for fit in every if fit.clear), key=lambda fit: (not fit.named, -fit.rarity, -fit.entry.updated_at)
+        (fit for fit in every if fit.clear), key=lambda fit: (not fit.named, -fit.rarity, -written_at(fit.entry))
     )
     best = max((fit.rarity for fit in clear), default=0.0)
     clear = [fit for fit in clear if fit.named or fit.rarity >= AMONG * best]
-    order = corrections.in_order([(fit.entry.content, fit.entry.updated_at) for fit in clear], prompt)
+    order = corrections.in_order([(fit.entry.content, written_at(fit.entry)) for fit in clear], prompt)
     return [clear[at] for at in order]
 
 

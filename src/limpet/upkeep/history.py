@@ -9,7 +9,23 @@ from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, Json
 from limpet.memory import layers
-from limpet.model import FOLD, HANDOFF, IMPORT, JOURNAL, PERSON, PROPOSAL, SESSION, Draft, Entry, Event, iso
+from limpet.model import (
+    FOLD,
+    HANDOFF,
+    IMPORT,
+    JOURNAL,
+    MEMORY,
+    NOTE,
+    PERSON,
+    PROPOSAL,
+    SESSION,
+    WRITTEN_AT,
+    Draft,
+    Entry,
+    Event,
+    iso,
+    written_at,
+)
 from limpet.record import NamedTuple
 from limpet.redaction import VERBATIM
 from limpet.store import DELETE, Decide, Delete, EventQuery
@@ -198,16 +214,23 @@ def _back(event: Event) -> Decide:
 
 
 def _as_it_was(event: Event) -> Draft | Delete:
-    """The entry before the change, with its origin: restoring a text does not make the caller its author."""
+    """The entry before the change, with its origin and the time it was written: restoring a text does not make the
+    caller its author, nor the text a new one."""
     state = _state(event.before)
-    return DELETE if state is None or event.before is None else state._replace(origin=event.before.origin)
+    if state is None or event.before is None:
+        return DELETE
+    extra = state.extra
+    if event.kind in (NOTE, MEMORY):
+        extra = {**extra, WRITTEN_AT: written_at(event.before)}
+    return state._replace(origin=event.before.origin, extra=extra)
 
 
 def _state(entry: Entry | None) -> Draft | None:
     if entry is None:
         return None
-    # That a handoff was shown changes nothing in it.
-    extra = {name: value for name, value in entry.extra.items() if name != "shown_to"}
+    # That a handoff was shown changes nothing in it; when a fact was written is a time, as that of its last change is.
+    besides = ("shown_to", WRITTEN_AT) if entry.kind in (NOTE, MEMORY) else ("shown_to",)
+    extra = {name: value for name, value in entry.extra.items() if name not in besides}
     return Draft(entry.content, entry.session, entry.tags, entry.done, entry.pinned, extra)
 
 

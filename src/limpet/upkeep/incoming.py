@@ -30,8 +30,10 @@ from limpet.model import (
     SESSION,
     STATE,
     TASK,
+    WRITTEN_AT,
     Entry,
     EntryName,
+    number_or,
 )
 from limpet.record import NamedTuple
 from limpet.text import safe
@@ -219,6 +221,8 @@ class ImportRules(NamedTuple):
             _name(line, "line of work", extra.get("line", entry.key), 2 * limits.KEY_MAX_CHARS + 1, needed=True)
         hosted = extra.get("hosted") if entry.kind == SESSION else None
         times = {name: extra.get(name) for name in ("written_at", "archived_at", "ended_at") if entry.kind in EXTRA}
+        if entry.kind in (NOTE, MEMORY):
+            times[WRITTEN_AT] = number_or(extra.get(WRITTEN_AT))
         for name, at in {**times, "at": (hosted or {}).get("at")}.items():
             self._time(line, name, at or 0)
 

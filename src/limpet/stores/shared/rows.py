@@ -13,6 +13,7 @@ from limpet.model import (
     EMPTY,
     MEMORY,
     NOTE,
+    WRITTEN_AT,
     Change,
     Draft,
     Entry,
@@ -24,6 +25,7 @@ from limpet.model import (
     lowest,
     number_or_none,
     trusted,
+    written_at,
 )
 from limpet.record import NamedTuple
 from limpet.store import Decide, Delete, EventQuery, Follow, Listing, entry_from, entry_record, to_json
@@ -69,11 +71,26 @@ def next_entry(kind: str, key: str, before: Entry | None, draft: Draft, stamp: S
         draft.done,
         draft.pinned and trusted(origin),
         origin,
-        draft.extra,
+        _extra_of(kind, before, draft),
         version,
         min(before.created_at, at) if before else at,
         at,
     )
+
+
+def _extra_of(kind: str, before: Entry | None, draft: Draft) -> Mapping[str, Any]:
+    """What the draft says beside its text. A note or memory whose text stays keeps the time when it was written, and a
+    new text does not take that of the one before."""
+    if kind not in (NOTE, MEMORY) or before is None:
+        return draft.extra
+    if draft.content == before.content:
+        return draft.extra if draft.anew else {**draft.extra, WRITTEN_AT: written_at(before)}
+    carried = WRITTEN_AT in draft.extra and draft.extra[WRITTEN_AT] == before.extra.get(WRITTEN_AT)
+    return _without_time(draft.extra) if carried else draft.extra
+
+
+def _without_time(extra: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in extra.items() if name != WRITTEN_AT} if WRITTEN_AT in extra else extra
 
 
 def _origin(before: Entry | None, draft: Draft, by: str) -> str:
@@ -100,6 +117,9 @@ def unchanged(before: Entry | None, draft: Draft | Delete) -> bool:
         return isinstance(draft, Delete)
     if isinstance(draft, Draft):
         draft = draft._replace(origin="", anew=False)
+        if draft.content == before.content and before.kind in (NOTE, MEMORY):
+            draft = draft._replace(extra={**draft.extra, WRITTEN_AT: before.extra.get(WRITTEN_AT)})
+            before = before._replace(extra={WRITTEN_AT: None, **before.extra})
     return draft == Draft(before.content, before.session, before.tags, before.done, before.pinned, before.extra)
 
 
