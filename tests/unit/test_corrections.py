@@ -32,6 +32,14 @@ PAIRS = [
     ("Ida writes the release notes", "From now on Omar writes the release notes"),
     ("Die Kurse leitet Jan", "Ups, die Kurse leitet Ole"),
     ("Der Laden öffnet um 8 Uhr", "Der Laden öffnet erst um 9 Uhr"),
+    ("The API rate limit is 100 requests per minute", "The API rate limit was bumped to 250 requests per minute"),
+    ("Für Logs nehmen wir Loki", "Für Logs nehmen wir kein Loki mehr, sondern Elasticsearch"),
+    ("La reunión diaria es a las nueve", "Me confundí: la reunión diaria es a las diez"),
+    ("Сервер стоит в Москве", "Сервер переехал в Казань"),
+    ("Мы используем Python 3.9", "Мы обновились до Python 3.12"),
+    ("我们的数据库是 MySQL 5.7", "数据库已经升级成 MySQL 8.0 了"),
+    ("If the build fails, page Ann", "If the build fails, page Bob instead of Ann"),
+    ("The job runs before midnight", "Correction: the job runs after midnight"),
 ]
 OTHERS = [
     ("Production uses Postgres 14", "Correction: staging uses Postgres 16"),
@@ -48,6 +56,19 @@ OTHERS = [
     ("Ida writes the release notes", "From now on Omar writes the minutes"),
     ("Ida writes the release notes", "Ida now writes the release notes on Monday and Omar reads them"),
     ("客服电话周三开放", "发票改为周六寄出"),
+    # Two dates, tenants, steps, versions and environments: what one has is not what the other had.
+    ("The release on 12 March ships the parser", "The release on 19 March ships the printer, not the parser"),
+    ("The European tenant stores data in Frankfurt", "The American tenant stores data in Ohio, not in Frankfurt"),
+    ("Step 1: switch reads to the replica", "Step 2: switch writes to the replica, not reads"),
+    ("La versión 3 sale en mayo", "La versión 4 sale ahora en julio, no en mayo"),
+    ("Релиз 2.1 выходит в мае", "Релиз 2.2 теперь выходит в июле, и не в мае"),
+    ("Das Release 2.1 kommt am 3. Mai", "Das Release 2.2 kommt jetzt am 10. Juni"),
+    ("测试环境用的是 MySQL 5.7", "生产环境现在用的是 MySQL 8.0"),
+    # Before and after in one plan, and what is not so yet.
+    ("Vor dem Umzug stehen die Server in Köln", "Nach dem Umzug stehen die Server in Bonn, nicht in Köln"),
+    ("Before the merge run the unit tests", "After the merge run the integration tests, not the unit tests"),
+    ("The port of the API is 8080", "If we move, the port of the API would be 443 instead of 8080"),
+    ("Wir nutzen Postgres 14", "Wenn wir umziehen, nutzen wir Postgres 16 statt Postgres 14"),
 ]
 
 

@@ -27,9 +27,12 @@ from limpet.memory.correction_words import (
     BEFORE,
     BESIDE,
     CHANGE,
+    CONDITION,
     CUES,
+    EARLIER,
     HEADING,
     IDLE,
+    LATER,
     MOVE,
     NUMBERS,
     REASON,
@@ -46,10 +49,7 @@ SENTENCE_WORDS = 60  # of a sentence that is compared; longer ones are no plain 
 SENTENCES = 12  # of a text that are compared
 SUBJECT = 0.6  # of what is not the value that both must share
 SHARED = 0.35  # of the older text that both must share
-WEAK, STRONG = (
-    0.3,
-    0.8,
-)  # weights: of a short word, and of words that make a value; a sign that is a word has the latter
+WEAK, STRONG = 0.3, 0.8  # weights: of a short word, and of one that makes a value, as every sign that is a word does
 LOST_MOST = 2  # words of the older value, where the newer names the rest in another order
 UNLIKE_MOST = 4  # long words of an older sentence without a counterpart, if little else is in it
 DENIED = 0.66  # of what the older text says that the newer must name to deny it
@@ -66,6 +66,7 @@ _NO_CUES: frozenset[str] = frozenset()
 _NO_TERMS: frozenset[str] = frozenset()
 _TELLING = frozenset((CHANGE, BEFORE, AFTER, BESIDE))
 _NUMBER_TERMS = frozenset(str(term) for term in analyse.terms(sorted(NUMBERS)))
+_SIDES = tuple(frozenset(map(str, analyse.terms(sorted(words)))) for words in (EARLIER, LATER))
 _LONG_WORD = 4  # letters; shorter words are mostly articles and the like, in many languages
 
 
@@ -124,7 +125,7 @@ class _Difference(NamedTuple):
     total: float  # weight of the older text
     lost: float  # weight of its values that the newer says differently
     slots: int  # places of such values
-    exchanged: int  # those where the newer has a value too
+    exchanged: tuple[frozenset[str], ...]  # what the older says in those where the newer has a value too
     changed: bool  # whether the newer has another value there
     first: bool  # whether the first of them begins the text: that is its subject rather than its value
     added: float  # weight of what the newer adds
@@ -439,11 +440,13 @@ def _long_words(sentence: _Sentence) -> frozenset[str]:
 def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float, common: float) -> bool:
     """`common` is the most that both can share: with less than a word of weight there is no subject, and no call."""
     contrast = _old_value(new, old)
-    if not (heading or contrast or CHANGE in new.cues) or (ADDITION in new.cues and not contrast):
+    apart = not heading and (CONDITION in new.cues - old.cues or _other_side(new, old))
+    sure = heading or bool(contrast)
+    if apart or not (sure or CHANGE in new.cues) or (ADDITION in new.cues and not contrast):
         return False
     in_other_words = (
         (contrast and _denied(new, old))
-        or (CHANGE in new.cues and (_said_differently(new, old) or _another_version(new, old)))
+        or (CHANGE in new.cues and (_said_differently(new, old) or _another_version(new, old, contrast)))
         or (MOVE in new.cues and _moved(new, old))
         or (CHANGE in new.cues and _taken_over(new, old))
     )
@@ -456,20 +459,25 @@ def _corrects(new: _Reading, old: _Reading, heading: bool, shared_key: float, co
         common = _common(old, frozenset(terms))
     if common + shared_key < max(STRONG, SHARED * (_sum(old.terms, old.weights) + shared_key)):
         return False
-    sure = heading or bool(contrast)
-    reason = SENTENCE_WORDS if sure or _is_in(new.terms[new.reason_at : new.reason_at + 1], old) else new.reason_at
+    behind = new.terms[new.reason_at : new.reason_at + 1]
+    reason = SENTENCE_WORDS if sure or old.weights.keys() & behind else new.reason_at
     difference = _compare(terms[:reason], new.weights, old)
     if not difference.changed or not _same_subject(difference, shared_key):
         return False
     if sure:
-        return difference.exchanged <= 1 or any(new.terms[at] in difference.removed for at in contrast)
+        values = frozenset([new.terms[at] for at in contrast])
+        single = len(difference.exchanged) <= 1 or not values.isdisjoint(difference.removed)
+        return single and (heading or not _another_subject(difference, values))
     plain = difference.slots <= 1 and difference.added <= ASIDE
     figures = any(term.isdigit() for term in difference.removed)
     return plain and not difference.first and (figures or not difference.shared_figures)
 
 
-def _is_in(terms: Sequence[str], old: _Reading) -> bool:
-    return any(term in old.weights for term in terms)
+def _another_subject(difference: _Difference, values: frozenset[str]) -> bool:
+    """Whether another place differs too, beside the old values that the newer text names: "the release of
+    May ships the printer, not the parser"."""
+    aside = [slot for slot in difference.exchanged if values.isdisjoint(slot)]
+    return any(not all(map(analyse.is_atom, slot)) for slot in aside)
 
 
 def _denied(new: _Reading, old: _Reading) -> bool:
@@ -546,16 +554,26 @@ def _said_differently(new: _Reading, old: _Reading) -> bool:
     return at_the_end and gained == values != set()
 
 
-def _another_version(new: _Reading, old: _Reading) -> bool:
+def _other_side(new: _Reading, old: _Reading) -> bool:
+    """Whether the two are about the time before something and the time after it."""
+    before, after = [(not side.isdisjoint(old.weights), not side.isdisjoint(new.weights)) for side in _SIDES]
+    return (before, after) in (((True, False), (False, True)), ((False, True), (True, False)))
+
+
+def _another_version(new: _Reading, old: _Reading, contrast: frozenset[int]) -> bool:
     """Whether both say a name and a figure after it, the name the same and the figure not, and the newer speaks of
     nothing else, or says everything else that the older does: "we are on Postgres 16 now"."""
     older = dict(_versions(old.terms))
+    named = {new.terms[at] for at in contrast}
     plain = [term for term in new.terms if term != MARK]
     for name, figures in _versions(plain):
         if older.get(name, figures) == figures or old.weights.get(name, 0.0) < STRONG:
             continue
         besides = [term for term in plain if term not in (name, *figures) and term not in old.weights]
-        if len(name) >= _LONG_WORD and all(len(term) <= _LONG_WORD for term in besides):
+        if any(map(_is_figure, besides)) or (named and named.isdisjoint(older[name])):
+            continue  # another value is what is new, and this figure is the subject's
+        short = all(len(term) <= _LONG_WORD for term in besides)
+        if len(name) >= _LONG_WORD and short and sum(map(analyse.is_atom, besides)) <= 1:
             return True
         rest = [term for term in old.strong if term not in older[name]]
         if len(rest) > 1 and all(term in new.weights for term in rest) and len(besides) <= NEW_MOST:
@@ -591,7 +609,8 @@ def _old_value(new: _Reading, old: _Reading) -> frozenset[int]:
 
 def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) -> _Difference:
     shared = lost = added = 0.0
-    slots = exchanged = 0
+    slots = 0
+    exchanged: list[frozenset[str]] = []
     changed = first = shared_figures = False
     removed: set[str] = set()
     for what, a, b, c, d in (
@@ -610,7 +629,7 @@ def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) 
             added += gained
         else:
             slots += 1
-            exchanged += gained >= STRONG
+            exchanged += [frozenset(before)] if gained >= STRONG else []
             lost += weighs
             removed.update(before)
             first = first or a == 0
@@ -618,18 +637,8 @@ def _compare(newer: Sequence[str], weights: Mapping[str, float], old: _Reading) 
             added += max(0.0, gained - max(weighs, 2.0))
     # A value that the older lost counts as changed where the newer has one in another place.
     changed = changed or (slots > 0 and added >= STRONG)
-    return _Difference(
-        shared,
-        _sum(old.terms, old.weights),
-        lost,
-        slots,
-        exchanged,
-        changed,
-        first,
-        added,
-        frozenset(removed),
-        shared_figures,
-    )
+    total, gone, places = _sum(old.terms, old.weights), frozenset(removed), tuple(exchanged)
+    return _Difference(shared, total, lost, slots, places, changed, first, added, gone, shared_figures)
 
 
 def _sum(terms: Sequence[str], weights: Mapping[str, float]) -> float:
