@@ -90,3 +90,20 @@ def test_state(folder: Path) -> None:
     assert limpet(folder, "state", "get", "build").returncode == 3
     says(folder, "undo")
     assert json.loads(says(folder, "state", "get", "build")) == {"number": 7}
+
+
+def test_files_of_the_team_say_what_is_left_out_and_what_undo_does_not_reach(folder: Path) -> None:
+    says(folder, "memory", "write", "db", "We use Postgres 14", "--layer", "team")
+    correction = ("memory", "write", "database", "Correction: we use Postgres 16, not 14", "--layer", "team")
+    assert "--replaces db" in limpet(folder, *correction).stderr
+    confirmed = limpet(folder, *correction, "--replaces", "db").stderr
+    assert "db is replaced as long as the file of database says so." in confirmed
+    assert "undo" not in confirmed
+    assert says(folder, "memory", "delete", "database", "--layer", "team") == (
+        "database deleted; its file is git's to bring back\n"
+    )
+    file = folder / ".limpet" / "memory" / "db.md"
+    file.write_text(f"{file.read_text()}<<<<<<< HEAD\nus\n=======\nthem\n>>>>>>> theirs\n")
+    listed = limpet(folder, "memory", "list")
+    assert listed.stdout == ""
+    assert ".limpet/memory/db.md: git could not merge it" in listed.stderr

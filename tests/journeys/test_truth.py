@@ -233,6 +233,8 @@ def test_postgres_14_is_16_now_wherever_one_reads(tmp_path: Path) -> None:
             assert page.index("We use Postgres 14 for everything") < page.index("Corrected since, in memory database")
         answer = re.sub(r"</?mark>", "", client.get("/recall?q=which+Postgres+do+we+use").text)
         assert answer.index("Postgres 16, not 14") < answer.index("Postgres 14 for everything")
+        (mark,) = re.findall(r"corrected since in: (.+?)</span>", answer)
+        assert 'href="/remembered?key=database"' in mark
     env = {"LIMPET_STORE": store, "LIMPET_PROJECT": PROJECT}
     with Lines([sys.executable, "-m", "limpet", "mcp", "--session", "wednesday"], env) as client:
         client.open("2025-11-25")
@@ -245,6 +247,40 @@ def test_postgres_14_is_16_now_wherever_one_reads(tmp_path: Path) -> None:
             line for line in client.text("recall", query="schema is ported").splitlines() if "is ported" in line
         ]
         assert "corrected since" not in newer
+
+
+def test_what_has_drifted_or_was_corrected_is_told_at_a_terminal_and_on_the_dashboard(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "limits.py").write_text("LIMIT = 100\n")
+
+    def says(*words: str) -> str:
+        ran = subprocess.run(
+            [sys.executable, "-m", "limpet", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    says("memory", "write", "limit", "The limit of uploads is 100", "--anchor", "limits.py:1")
+    says("memory", "write", "db", OLD)
+    says("handoff", "write", OLD + ". The limit of uploads is next.")
+    (tmp_path / "limits.py").write_text("LIMIT = 250\n")
+    says("memory", "write", "database", NEW, "--replaces", "db")
+    (drifted,) = [line for line in says("recall", "limit of uploads").splitlines() if "\tlimit\t" in line]
+    assert re.search(r"was true at \d{4}-\d\d-\d\d: limits.py:1 has changed since", drifted)
+    (left,) = [line for line in says("recall", "limit of uploads").splitlines() if line.startswith("handoff\t")]
+    assert "corrected since in memory database" in left
+    (old,) = [line for line in says("recall", "Postgres", "--include-replaced").splitlines() if "\tdb\t" in line]
+    assert "replaced by database" in old
+    assert CORRECTED in says("handoff", "show")
+    with served("", tmp_path) as site, browser(site) as client:
+        page = client.get("/recall?q=limit+of+uploads").text
+        assert re.search(r"was true at \d{4}-\d\d-\d\d: limits.py:1 has changed since", page)
+        assert "corrected since in: " in page
 
 
 def _told_right(text: str, place: str) -> None:

@@ -154,7 +154,8 @@ def remarks(ctx: Context) -> tuple[str, ...]:
         return ()
     if not shared.opted_in:
         files = len(shared.read())
-        return (f"{files:,} files of shared memory do not count; `limpet trust` shows them",) if files else ()
+        what = "1 file of shared memory does" if files == 1 else f"{files:,} files of shared memory do"
+        return (f"{what} not count; `limpet trust` shows what is new there",) if files else ()
     return shared_files.index(_index_context(ctx, shared).store, shared, ctx.now)
 
 

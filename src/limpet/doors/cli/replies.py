@@ -5,7 +5,7 @@ An operation without an entry in `RENDERERS` gets the generic drawing: a table o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from limpet.doors.cli import render
 from limpet.doors.cli.render import Screen
@@ -30,6 +30,9 @@ def show(cli: Invocation, operation: str, reply: Json, arguments: Json) -> int:
         _say_empty(cli, operation, reply)
     return 0 if operation not in EXIT_WELL or EXIT_WELL[operation](reply) else 2
 
+
+UNDO_BACK = "`limpet undo` brings it back"
+FILES_BACK = "its file is git's to bring back"
 
 # What an answer without anything in it says: the fields that are empty then, and the sentence.
 EMPTY: dict[str, tuple[str, str]] = {
@@ -185,7 +188,9 @@ def _remarks(cli: Invocation, reply: Json) -> None:
     if entry := reply.get("duplicate_of") or reply.get("similar_to"):
         cli.notice(f"{entry} says {'' if 'duplicate_of' in reply else 'nearly '}the same.")
     if reply.get("replaced"):
-        cli.notice(f"{reply['replaced']} is replaced; `limpet undo` brings it back.")
+        team = reply.get("layer") == "team"
+        back = f" as long as the file of {reply['key']} says so" if team else f"; {UNDO_BACK}"
+        cli.notice(f"{reply['replaced']} is replaced{back}.")
     if reply.get("corrects"):
         cli.notice(
             f"it seems to correct {reply['corrects']}: the same command with --replaces {reply['corrects']} hides "
@@ -205,6 +210,8 @@ def _list_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) 
     _memories(screen, reply["memories"], arguments)
     if reply.get("left_out"):
         cli.notice(f"{reply['left_out']:,} more are not shown; --limit shows more.")
+    for remark in reply.get("remarks", ()):
+        cli.notice(f"{remark}.")
 
 
 def _memories(screen: Screen, memories: Sequence[Json], arguments: Json) -> None:
@@ -253,6 +260,11 @@ def _set_in(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
 
 
+def _delete_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    back = FILES_BACK if arguments.get("layer") == "team" else UNDO_BACK
+    screen.line(f"{reply['key']} deleted; {back}")
+
+
 def _pin_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
     screen.line(f"{reply['key']} {'pinned' if arguments['pinned'] else 'unpinned'}")
 
@@ -263,6 +275,8 @@ def _write_handoff(cli: Invocation, screen: Screen, reply: Json, arguments: Json
 
 def _read_handoff(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
     screen.block(reply["content"])
+    for change in reply.get("since", ()):
+        screen.block(change)
     used = f"used by {reply['used_by']}" if reply["used_by"] else "not used yet"
     cli.notice(f"left by session {reply['written_by']} at {reply['written_at']}, {used}.")
     for waiting in reply.get("others", ()):
@@ -352,11 +366,27 @@ def _journal_notices(cli: Invocation, reply: Json) -> None:
 # --- recall, sessions and history -------------------------------------------------------------------------------------
 
 
+def _holds(hit: Json) -> Iterator[str]:
+    """What no longer holds of a hit, or is in another place."""
+    if state := hit.get("state"):
+        yield f"{state} by {hit['replaced_by']}" if hit.get("replaced_by") else state
+    if "layer" in hit:
+        yield f"of the {hit['layer']}"
+    source = hit.get("source", {})
+    if "was_true_at" in source:
+        change = "is gone" if source["state"] == "gone" else "has changed since"
+        yield f"was true at {source['was_true_at'][:10]}: {source['place']} {change}"
+    elif source.get("state") == "moved":
+        yield f"its source moved to {source['place']}"
+    if "corrected_in" in hit:
+        yield f"corrected since in {', '.join(hit['corrected_in'])}"
+
+
 def _recall(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
     rows = []
     for hit in reply["hits"]:
         place = f"{hit['id']}:{hit['line']}" if "line" in hit else str(hit["id"])
-        state = ", ".join(filter(None, (hit["trust"], hit.get("state"))))  # provenance, and whether it still holds
+        state = ", ".join((hit["trust"], *_holds(hit)))  # provenance, and whether it still holds
         rows.append((hit["kind"], place, hit["updated_at"], state, hit["text"], "; ".join(hit["why"])))
     screen.table(("kind", "id", "updated", "state", "text", "why"), rows)
     if nothing := reply.get("nothing_fits"):
@@ -524,7 +554,7 @@ RENDERERS: dict[str, Renderer] = {
     "accept_proposal": line("{id} accepted: it counts from now on"),
     "reject_proposal": line("{id} rejected: the same text is not proposed again"),
     "list_memory": _list_memory,
-    "delete_memory": line("{key} deleted; `limpet undo` brings it back"),
+    "delete_memory": _delete_memory,
     "mark_useful": line("{id} was called useful {useful:,} times"),
     "pin_memory": _pin_memory,
     "write_session_handoff": _write_handoff,

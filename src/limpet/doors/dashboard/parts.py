@@ -320,8 +320,13 @@ def validity(view: View, holds: Validity) -> Html:
         if holds.replaces
         else None,
         expiry,
-        [el("span", state(look.state), " ", el("code", look.place), " ", anchors.label(look)) for look in looks],
+        list(map(source, looks)),
     )
+
+
+def source(look: anchors.Look) -> Html:
+    """What a text cites, as it is now."""
+    return el("span", state(look.state), " ", el("code", look.place), " ", anchors.label(look))
 
 
 def life(view: View, entry: Entry, events: Sequence[Event]) -> Html:

@@ -71,8 +71,8 @@ CONFIGURATION = (
         "Show this project at a glance: its store, what is kept, trust and trouble; and which coding agents have it.",
         run=f"{SETUP}:status"),
     Command("trust", "limpet trust --show\nlimpet trust\nlimpet trust --store postgresql://db.example.org/limpet",
-        "Show what the repository you are in wants to decide (.limpet/config.toml and .limpet/skills), and let it "
-        "count. A change asks again. With --store or --project, let a client's configuration name it.",
+        "Show what the repository you are in wants to decide (.limpet/config.toml, .limpet/skills and .limpet/memory), "
+        "and let it count. A change asks again. With --store or --project, let a client's configuration name it.",
         (flag("--show", "Show it and change nothing."), flag("--yes", "Do not ask.")),
         run="limpet.doors.cli.projects:trust"),
     Command("untrust", "limpet untrust", "Take trust in the repository, or with --store in a store, back.",
