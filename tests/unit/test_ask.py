@@ -140,6 +140,14 @@ def test_what_else_a_log_says_of_the_order_that_was_asked_for_is_shown() -> None
     assert "order=A-50172 from=c172" in answer
 
 
+def test_the_last_event_of_a_kind_is_shown_before_the_first_ones() -> None:
+    kinds = ("opened", "closed", "painted")
+    lines = [f"2026-11-19 10:{n // 60:02}:{n % 60:02} {kinds[n % 3]} gate {n}" for n in range(600)]
+    assert lines[597] in shown("\n".join(lines), "when was a gate opened last?", 120)
+    assert lines[598] in shown("\n".join(lines), "latest closed", 120)
+    assert lines[0] in shown("\n".join(lines), "first opened", 120)
+
+
 def test_the_path_of_a_value_at_the_bottom_of_very_deep_json_is_left_out() -> None:
     assert "at path /0/0/0" in ask("[" * 40 + '"needle"' + "]" * 40, "needle", 300, count).note
     assert len(ask("[" * 100_000 + '"needle"', "needle", 300, count).note) < 500

@@ -33,7 +33,15 @@ _PLACES = 400  # places of words in a very long line that it is cut around
 _WINDOW = 1_500  # characters on each side of such a place
 _COUNTED = 12  # words of the question whose places are counted for that
 _UNIT = 80  # characters of a unit, about: how many a line has that was not cut
-_TOTAL, _EXTREME, _END = 0.45, 1.2, 1.1  # what such a unit is worth at least, as a share of the best score
+_TOTAL, _EXTREME, _END, _LAST_EVENT = (
+    0.45,
+    1.2,
+    1.1,
+    1.15,
+)  # what such a unit is worth at least, as a share of the best score
+_LATEST = re.compile(r"\b(?:last|final|latest|newest|most recent)\b", re.I)
+_EVENT = re.compile(r".{0,60}?\d\d:\d\d:\d\d")  # a line of a log, in which the newest comes last
+_AS_MUCH = 0.97  # of the best line's words: such a line is another of the events that are asked for
 _HEADER = 0.5  # the share of a header's words that counts for its rows, and what is left of its own score
 _LONG_ECHO = 400  # characters of a line that are examined for that
 _ECHO = 0.7  # what is left of the score of a line that repeats what a program was given
@@ -161,10 +169,20 @@ def _scores(
     greatest = enumerate(extremes(units, intent, _stems_of(question)))
     answers = [(unit, _EXTREME / (1 + 0.1 * rank)) for rank, unit in greatest if unit not in units.uncut]
     answers += [(unit, _END) for unit in (ends(units, intent.end) if intent.end else ())]
+    if _LATEST.search(question) and not any(hit.common for hit in occurrences):
+        answers += [(unit, _LAST_EVENT) for unit in _last_event(units, own)]
     for unit, share in answers:
         own.setdefault(unit, {})
         scores[unit] = max(scores.get(unit, 0.0), share * top)
     return own, scores
+
+
+def _last_event(units: Units, own: Own) -> list[int]:
+    """The last of the events of a log that hold as many words of the question as any line."""
+    flat = {unit: sum(values.values()) for unit, values in own.items()}
+    least = _AS_MUCH * max(flat.values(), default=0.0)
+    last = max((unit for unit, score in flat.items() if score >= least > 0), default=-1)
+    return [last] if last >= 0 and _EVENT.match(units[last]) else []
 
 
 def _by_words(
