@@ -181,6 +181,16 @@ def test_of_codes_that_differ_in_a_number_the_one_that_was_asked_for_fits_or_non
     assert keys(hold, "which disk was full, OPS-1199 says?"), "the rest of the question is answered"
 
 
+def test_a_text_that_holds_the_question_word_for_word_goes_before_its_opposite(hold: Limpet) -> None:
+    notes = hold.session("one").notes
+    said = {text: notes.add(text).id for text in ("The job failed", "The job did not fail", "Not enabled", "Enabled")}
+    for number in range(30):
+        notes.add(f"Job {number} of the release ran for {number} minutes on the northern host")
+    for text, id in said.items():
+        assert keys(hold, text)[:1] == [id]
+    assert keys(hold, "the job did NOT fail?")[:1] == [said["The job did not fail"]]
+
+
 def test_a_sentence_in_a_very_long_text_is_found_among_short_ones(hold: Limpet) -> None:
     for number in range(300):
         hold.memory.write(f"keys-{number}", f"The key of cabin {number} hangs on the board, stone by stone.")

@@ -50,6 +50,7 @@ PART, PART_CHARS = 0.75, 4  # a word of the question as the beginning or end of 
 JOINED = 0.5  # two words of the question written together say again what both say
 PAIR_APART = 2  # places between two words that count as side by side
 IDENTIFIER = 2.0  # times the best score by words: an identifier of the question beats any similarity
+VERBATIM, VERBATIM_CHARS = 1.0, 400  # the same for a text that holds the question word for word, stop words and all
 IDENTIFIER_TEXTS = 20  # an identifier in more texts than these tells less
 DATE, STATES_TIME, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
 SUBSTANCE_WORDS = 30  # different words of a turn that count as substance; more of them is length
@@ -653,11 +654,24 @@ class _Pool:
             added |= self._statement(body, words)
         elif "user" in scored.parts and _WISH.search(body):
             added["wish"] = WISH * self.scale
+        if self._whole and self._holds_whole(body):
+            added["literal"] = scored.parts.get("literal", 0.0) + VERBATIM * self.scale
         if not turn and self.signals.parts:
             added["part"] = self._parts(analyse.fold(body[:READ_CHARS]), present)
         parts = {**scored.parts, **{name: value for name, value in added.items() if value}}
         fits = "literal" in parts or self._fits(doc, self._covered(doc, present), scored.near)
         return scored._replace(score=sum(parts.values()), parts=parts, fits=fits)
+
+    @cached_property
+    def _whole(self) -> str:
+        """The question as a text may hold it word for word: without `not` it is another one. Empty for a word alone."""
+        folded = analyse.fold(self.question.text[:VERBATIM_CHARS]).strip(" \t\n?!.,;:'\"")
+        words = folded.split() if self.signals.literals else []
+        return " ".join(words) if len(words) > 1 else ""
+
+    def _holds_whole(self, body: str) -> bool:
+        text = " ".join(analyse.fold(body[:READ_CHARS]).split())
+        return self._whole in text and re.search(rf"(?<!\w){re.escape(self._whole)}(?!\w)", text) is not None
 
     def _parts(self, folded: str, present: set[int]) -> float:
         """For words that a document lacks, and that one of its words begins or ends with: `reset` in `resetmodel`."""
