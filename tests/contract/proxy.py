@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import struct
 import tempfile
 import threading
 from contextlib import suppress
 
 from psycopg.conninfo import conninfo_to_dict
 
-BEFORE, AFTER = "before", "after"  # the server gets to see the COMMIT, or its answer gets lost
+# The server does not get to see the COMMIT, or its answer gets lost, or after its answer the server says that it ends,
+# in place of that it is ready, and its line is open a little longer.
+BEFORE, AFTER, LAST_WORDS = "before", "after", "last words"
+READY = b"Z\0\0\0\5I"
+FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+ENDING = b"E" + struct.pack("!I", 4 + len(FIELDS)) + FIELDS
 
 
 class Proxy:
@@ -26,6 +32,7 @@ class Proxy:
         self._listener.listen()
         self._threads: list[threading.Thread] = []
         self.cut: list[str] = []
+        self._ending: list[socket.socket] = []  # lines to servers whose next answer is their last
         self.url = f"postgresql:///{info['dbname']}?host={self._folder}&port=5432&user={info.get('user') or ''}"
         self._start(self._listen)
 
@@ -53,9 +60,12 @@ class Proxy:
         with suppress(OSError):
             while data := client.recv(65_536):
                 if b"COMMIT" in data and self.cut:
-                    if self.cut.pop(0) == AFTER:
-                        self._wait_for_commit(client, server, data)
-                    break
+                    where = self.cut.pop(0)
+                    if where != LAST_WORDS:
+                        if where == AFTER:
+                            self._wait_for_commit(client, server, data)
+                        break
+                    self._ending.append(server)
                 server.sendall(data)
         _hang_up(client, server)
 
@@ -71,6 +81,9 @@ class Proxy:
     def _from_server(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while data := server.recv(65_536):
+                if server in self._ending and data.endswith(READY):
+                    client.sendall(data.removesuffix(READY) + ENDING)
+                    return  # the other direction goes on until the client hangs up
                 client.sendall(data)
         _hang_up(client, server)
 

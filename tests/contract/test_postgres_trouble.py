@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from contract.kit import NOTES, delete, everything, keys, new_scope, put, raw, stamp
-from contract.proxy import AFTER, BEFORE, Proxy
+from contract.proxy import AFTER, BEFORE, LAST_WORDS, Proxy
 from limpet import errors, limits
 from limpet.api import Limpet
 from limpet.model import NOTE, Draft, Entry, OutputDraft, Scope
@@ -118,7 +118,11 @@ def proxy(postgres_url: str) -> Iterator[Proxy]:
     relay.close()
 
 
-@pytest.mark.parametrize("cuts", [[BEFORE], [AFTER], [BEFORE, AFTER], [AFTER, AFTER], [BEFORE, BEFORE, AFTER]], ids=str)
+@pytest.mark.parametrize(
+    "cuts",
+    [[BEFORE], [AFTER], [BEFORE, AFTER], [AFTER, AFTER], [BEFORE, BEFORE, AFTER], [LAST_WORDS, LAST_WORDS]],
+    ids=str,
+)
 def test_a_line_cut_during_commit_neither_loses_nor_doubles_a_change(
     proxy: Proxy, postgres_url: str, scope: Scope, cuts: list[str]
 ) -> None:
@@ -135,6 +139,16 @@ def test_a_line_cut_during_commit_neither_loses_nor_doubles_a_change(
         assert [entry.content for entry in store.entries.list(scope, NOTES).entries] == ["second", "first"]
         assert second.after == store.entries.list(scope, NOTES).entries[0]
         assert store.entries.tally(scope, NOTE, "") == (2, 1)
+
+
+def test_last_words_after_a_read_are_not_noticed(proxy: Proxy, scope: Scope) -> None:
+    """A read that is alone has its COMMIT too."""
+    with opened(proxy.url) as store:
+        put(store, scope, "k", "there")
+        for _ in range(12):  # more often than there are connections
+            proxy.cut = [LAST_WORDS]
+            assert keys(store.entries.list(scope, NOTES).entries) == ["k"]
+            assert proxy.cut == []
 
 
 @pytest.mark.parametrize("cut", [BEFORE, AFTER])

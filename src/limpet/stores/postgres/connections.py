@@ -161,8 +161,8 @@ class PostgresDatabase:
             if self._closed:
                 raise errors.store_gone(self.place, "it was closed")
             if self._pool is None:
-                # The pool's problems are raised; without a handler, logging would print them as well.
-                logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
+                # The driver's and the pool's problems are raised; without a handler, logging would print them as well.
+                logging.getLogger("psycopg").addHandler(logging.NullHandler())
                 self._pool = psycopg_pool.ConnectionPool(
                     self._address.conninfo,
                     # A pooler gives each transaction another connection, which does not know what was prepared.
@@ -184,8 +184,7 @@ class PostgresDatabase:
         try:
             yield con
         finally:
-            self._end(con)
-            pool.putconn(con)
+            self._give_back(con, pool)
 
     def _from(self, pool: psycopg_pool.ConnectionPool[Con]) -> Con:
         # The pool itself would retry after ever longer pauses, and take minutes to notice that a server is back. So it
@@ -201,14 +200,20 @@ class PostgresDatabase:
                     self._connect().close()  # says why, if the server is the reason
                     raise errors.store_busy("another process", self.place, CONNECT_SECONDS) from problem
 
-    def _end(self, con: Con) -> None:
-        """Leave no transaction open, also after an error."""
-        if con.closed or con.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
-            return
-        with suppress(psycopg.Error):
-            con.execute("ROLLBACK")
-            return
-        con.close()
+    def _give_back(self, con: Con, pool: psycopg_pool.ConnectionPool[Con]) -> None:
+        """Put a connection back into its pool, with no transaction open, also after an error."""
+        complete = con.closed or (con.info.transaction_status == IDLE and not is_stuck(con))
+        try:
+            if not complete and not is_stuck(con):
+                with suppress(psycopg.Error):
+                    con.execute("ROLLBACK")
+                    complete = True
+        finally:
+            try:
+                if not complete:
+                    con.close()
+            finally:
+                pool.putconn(con)
 
     def close(self) -> None:
         with self._opening:
@@ -224,16 +229,19 @@ class PostgresDatabase:
         """Let the reads of this tenant by this thread share a transaction, which sees one moment: until it ends, or the
         thread writes or reads something else, after which another one begins. While many do, each read is one."""
         moments = self._moments
-        if self._of_thread.moment is not None or not moments.acquire(blocking=False):
+        forked = self._pid != os.getpid()  # in the child of a fork the semaphore is the parent's until the first read
+        if forked or self._of_thread.moment is not None or not moments.acquire(blocking=False):
             yield
             return
-        self._of_thread.moment = _Moment(tenant)
         try:
+            self._of_thread.moment = _Moment(tenant)
             yield
         finally:
-            self._leave()
-            self._of_thread.moment = None
-            moments.release()
+            try:
+                self._leave()
+            finally:
+                self._of_thread.moment = None
+                moments.release()
 
     @contextmanager
     def _shared(self, moment: _Moment) -> Iterator[Con]:
@@ -255,13 +263,12 @@ class PostgresDatabase:
         if moment is None or moment.con is None or moment.pool is None:
             return
         con, moment.con = moment.con, None
-        in_moment.discard(con)
         try:
+            in_moment.discard(con)
             with suppress(psycopg.Error):  # all was read
                 end(con)
-            self._end(con)
         finally:
-            moment.pool.putconn(con)
+            self._give_back(con, moment.pool)
 
     def rows(self, tenant: str, sql: str, values: Values, *, binary: bool = False) -> list[Row]:
         """All rows of one read, in one round trip."""
@@ -483,10 +490,16 @@ class _Retries:
         time.sleep(random.uniform(0.5, 1.5) * PAUSE_SECONDS * 2**doubled)  # noqa: S311 - no secret
 
 
+def is_stuck(con: Con) -> bool:
+    """Whether answers of statements that travelled together are missing: the server's last words came, and then no
+    more. What psycopg says of it has no code."""
+    return not con.closed and con.info.pipeline_status != psycopg.pq.PipelineStatus.OFF
+
+
 def lost(con: Con, problem: psycopg.Error) -> bool:
     """Whether the connection is lost, and its transaction with it."""
     state = problem.sqlstate or ""
-    if con.closed or state.startswith(("08", "57P")) or state == "25P03":
+    if con.closed or is_stuck(con) or state.startswith(("08", "57P")) or state == "25P03":
         con.close()
         return True
     return False

@@ -101,7 +101,7 @@ def ask(con: Con, *statements: Statement, last: bool = False) -> list[list[Row]]
 
 def end(con: Con) -> None:
     """End a transaction of reads, unless its last statements did."""
-    if con not in in_moment and con.info.transaction_status != IDLE:
+    if con not in in_moment and con.info.transaction_status == TransactionStatus.INTRANS:
         con.execute("COMMIT")
 
 
