@@ -39,6 +39,7 @@ PAIRS = [
     ("Мы используем Python 3.9", "Мы обновились до Python 3.12"),
     ("我们的数据库是 MySQL 5.7", "数据库已经升级成 MySQL 8.0 了"),
     ("If the build fails, page Ann", "If the build fails, page Bob instead of Ann"),
+    ('The mode is "lax"', 'The mode is now "strict", not "lax"'),
     ("The job runs before midnight", "Correction: the job runs after midnight"),
 ]
 OTHERS = [
@@ -67,6 +68,11 @@ OTHERS = [
     # Before and after in one plan, and what is not so yet.
     ("Vor dem Umzug stehen die Server in Köln", "Nach dem Umzug stehen die Server in Bonn, nicht in Köln"),
     ("Before the merge run the unit tests", "After the merge run the integration tests, not the unit tests"),
+    # What is quoted.
+    ("Deploys need two approvals", "The old rule said: 'deploys need three approvals, not two'"),
+    ("We use Postgres 14", 'Rejected: "we should use MySQL now instead of Postgres 14"'),
+    ("Wir nutzen Postgres 14", "Anna schrieb »wir nutzen jetzt Postgres 16, nicht 14« und nahm es zurück"),
+    ("部署端口是8080", "旧规则写着「部署端口现在是9090，不是8080」"),  # noqa: RUF001 - Chinese
     ("The port of the API is 8080", "If we move, the port of the API would be 443 instead of 8080"),
     ("Wir nutzen Postgres 14", "Wenn wir umziehen, nutzen wir Postgres 16 statt Postgres 14"),
 ]

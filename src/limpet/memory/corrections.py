@@ -58,6 +58,9 @@ NEW_MOST = 3  # words of a new value; more are a text of its own
 ASIDE = 0.9  # weight of words that a change may add without a heading or a contrast
 PLAIN = 0.75  # of two texts without words of correction that must be shared for the newer to go first
 _SENTENCE_END = re.compile("(?<=[.!?\u3002\uff01\uff1f\u0964])\\s+|(?<=[\u3002\uff01\uff1f])|\\n+|;\\s+")
+_QUOTED = re.compile(
+    "\"[^\"]+\"|“[^”]+”|„[^“”]+[“”]|«[^»]+»|»[^«]+«|「[^」]+」|(?<!\\w)'(?:[^']|\\b'\\b)+'(?!\\w)|`[^`]+`"
+)
 _ASKS = ("?", "\uff1f", "\u061f")
 _PLAIN_END, _PLAIN_CUT = re.compile("([.!?])\\s+"), re.compile("\n+|;\\s+")
 _PLAIN_WORD = re.compile("[A-Za-z0-9]+|\n")
@@ -343,7 +346,7 @@ class _Correction(NamedTuple):
 def _correction(text: str) -> _Correction | None:
     """None where nothing in the text says that it corrects another."""
     sentences = [sentence for sentence in _sentences(text) if not sentence.endswith(_ASKS)]
-    said = [_cues_of(sentence) for sentence in sentences]
+    said = [_cues_of(_QUOTED.sub(" ", sentence)) for sentence in sentences]  # what is quoted, another says
     heading = any(HEADING in cues for cues in said)
     telling = tuple(
         reading
