@@ -179,6 +179,12 @@ def site(tmp_path: Path) -> Iterator[Served]:
 def test_a_person_lists_corrects_expires_and_deletes_on_the_dashboard(site: Served) -> None:
     with browser(site) as client:
         send(client, "write_memory", key="db", content=OLD, replaces="", expires="")
+        send(client, "write_memory", key="database", content=NEW, back="/memory")
+        hint = "It seems to correct db: save the same again with db under Replaces"
+        assert hint in client.get("/memory").text
+        assert hint not in client.get("/memory").text, "once"
+        client.cookies.set("limpet-notice", "Memory was saved.%0Anothing-of-that-name", domain="127.0.0.1")
+        assert "nothing-of-that-name" not in client.get("/memory").text
         send(client, "write_memory", key="database", content=NEW, replaces="db", expires="2999-01-01")
         page = client.get("/memory").text
         assert NEW in page
@@ -192,6 +198,7 @@ def test_a_person_lists_corrects_expires_and_deletes_on_the_dashboard(site: Serv
         assert "opened once" in one
         send(client, "delete_memory", key="database")
         assert NEW not in client.get("/memory").text
+        assert "<code>limpet memory search</code> finds" in send(client, "delete_memory", key="database").text
         assert "forgot" in client.get("/history").text
         with limpet.open(site.store, project=PROJECT) as hold:
             hold.call("undo", {}, by="person/cli")

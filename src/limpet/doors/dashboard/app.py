@@ -21,8 +21,8 @@ import anyio.to_thread
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from limpet import limits
-from limpet.catalogue.table import find
-from limpet.doors.dashboard import frame, html
+from limpet.catalogue.table import find, for_people
+from limpet.doors.dashboard import frame, html, parts
 from limpet.doors.dashboard.html import el
 from limpet.doors.dashboard.pages import NAVIGATION, PAGES
 from limpet.doors.dashboard.view import DrawnPage, View
@@ -30,6 +30,7 @@ from limpet.doors.http import refusals
 from limpet.doors.http.principal import ANY_PROJECT
 from limpet.errors import LimpetError
 from limpet.importers import sample as samples
+from limpet.model import MEMORY, NOTE, EntryName
 from limpet.record import NamedTuple
 from limpet.redaction import Masking
 from limpet.redaction.search import KINDS
@@ -176,11 +177,12 @@ class Dashboard:
         notice = request.cookies.get(NOTICE, "")
 
         def render() -> tuple[str, int]:
+            sentence = _unquoted(view, notice) if notice else ""
             try:
-                return frame.draw(view, PAGES[name].draw(view), NAVIGATION, notice=_unquoted(notice)), 200
+                return frame.draw(view, PAGES[name].draw(view), NAVIGATION, notice=sentence), 200
             except LimpetError as problem:
                 status = refusals.of(problem).status_code
-                return frame.draw(view, _trouble(problem.message), NAVIGATION, notice=_unquoted(notice)), status
+                return frame.draw(view, _trouble(problem.message), NAVIGATION, notice=sentence), status
 
         text, status = await anyio.to_thread.run_sync(render)
         answer = frame.answer(text, status)
@@ -218,18 +220,20 @@ class Dashboard:
 
         masking = Masking()
 
-        def work() -> None:
-            view.change(action.operation, session, arguments(action, form), masking)
+        def work() -> str:
+            written = view.change(action.operation, session, arguments(action, form), masking)
+            corrected = getattr(written, "corrects", None)
+            return corrected.key if isinstance(corrected, EntryName) else ""
 
         try:
-            await self._threads.run(visit.principal, action.operation, work)
+            corrected = await self._threads.run(visit.principal, action.operation, work)
         except LimpetError as problem:
             status = refusals.of(problem).status_code
             return frame.answer(frame.draw(view, _trouble(problem.message, form), NAVIGATION), status)
         answer = RedirectResponse(view.base + back(form.get("back", "")), 303, headers=dict(frame.HEADERS))
         answer.set_cookie(
             NOTICE,
-            quote(action.notice + _masked(masking.kinds)),
+            quote(f"{action.notice}{_masked(masking.kinds)}\n{corrected}"),
             max_age=30,
             path="/",
             secure=self._people.secure,
@@ -280,14 +284,21 @@ async def _form(request: Request) -> Mapping[str, str]:
         return {}
 
 
-def _unquoted(cookie: str) -> str:
-    """The notice in the cookie, if it is one of those in ACTIONS, with what was masked; other text is not shown."""
-    text = unquote_to_bytes(cookie).decode("utf-8", "replace")
+def _unquoted(view: View, cookie: str) -> str:
+    """The notice in the cookie, if it is one of those in ACTIONS, with what was masked and what the text seems to
+    correct, if there is such an entry; other text is not shown."""
+    text, _, key = unquote_to_bytes(cookie).decode("utf-8", "replace").partition("\n")
     for notice in {action.notice for action in ACTIONS.values()}:
         masked = text.removeprefix(notice)
         if masked != text and masked == _masked(kind for kind in re.split("[:.,] ", masked) if kind in KINDS):
-            return text
+            return text + _corrects(view, key)
     return ""
+
+
+def _corrects(view: View, key: str) -> str:
+    if not key or paging.kind_of(view.context(), key, MEMORY) not in (MEMORY, NOTE):
+        return ""
+    return f" It seems to correct {key}: save the same again with {key} under Replaces, and that one is hidden."
 
 
 # --- what people can change -------------------------------------------------------------------------------------------
@@ -489,7 +500,6 @@ def _trouble(words: str, form: Mapping[str, str] | None = None) -> DrawnPage:
             el("label", "What you wrote, to copy", for_="kept"), html.area(typed, id="kept", rows=8, readonly=True)
         )
     again = el("p", "Go back to change it.") if form else None
-    main = el(
-        "section", el("h1", "That did not work"), el("p", words, class_="wrong", role="alert"), again, typed_again
-    )
+    problem = el("p", parts.with_code(for_people(words)), class_="wrong", role="alert")
+    main = el("section", el("h1", "That did not work"), problem, again, typed_again)
     return DrawnPage("Trouble", main, "", live=False)
