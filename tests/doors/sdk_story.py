@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from mcp import ClientSession
@@ -50,20 +51,24 @@ def without(prefix: str, items: Sequence[Any]) -> list[Any]:
 
 
 def said_once(answer: Any, *, replaced: bool) -> Any:
-    """A big answer whose text and structured content say the same, as a value: behind us it is one text."""
+    """A big answer as the value that it says: behind us, text and structured content that say the same are one text."""
     structured = answer.get("structuredContent")
     if structured is not None and len(json.dumps(structured)) > KEPT_FROM:
-        return {**answer, "content": inner(structured), "structuredContent": None}
+        return {**answer, "content": value_of(structured), "structuredContent": None}
     (first, *more) = answer["content"]
-    if replaced and not more and first.get("text", "")[:1] in ("{", "["):
-        return {**answer, "content": inner(json.loads(first["text"]))}
-    if replaced and not more and not answer.get("isError"):
-        return {**answer, "content": first["text"]}
+    if not more and first["type"] == "text" and (replaced or len(first["text"]) > KEPT_FROM):
+        return {**answer, "content": value_of(first["text"])}
     return answer
 
 
-def inner(value: Any) -> Any:
-    return value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
+def value_of(said: Any) -> Any:
+    """A text that is JSON as its value, and an object with a single member as that."""
+    if isinstance(said, str) and said[:1] in ("{", "["):
+        with suppress(ValueError):
+            return value_of(json.loads(said))
+    if isinstance(said, dict) and len(said) == 1:
+        return value_of(*said.values())
+    return said
 
 
 async def tell(session: ClientSession, story: Story, prefix: str = "") -> tuple[list[Any], int]:

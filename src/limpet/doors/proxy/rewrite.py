@@ -86,7 +86,6 @@ def batch(text: str) -> list[Node] | None:
 # --- results of tools -------------------------------------------------------------------------------------------------
 
 _RESULT: Plan = {"result": {"content": {EACH: {}}, "structuredContent": None}}
-_WRAPPED = {"result"}  # what servers call a value that is no object
 Keep = Callable[[str], str]  # stores a big text; what takes its place
 
 
@@ -138,8 +137,11 @@ def _member_start(holder: Node, name: str) -> int:
 
 
 def _says(text: str, value: Any) -> bool:
-    """Whether a text says the same as a value: it is its JSON, or that of the one thing in it."""
-    inner = value["result"] if isinstance(value, dict) and value.keys() == _WRAPPED else value
+    """Whether a text says the same as a value: it is its JSON, or that of the one thing in it.
+
+    Structured content is an object. Servers put what is none into an object with a single member, of whatever name.
+    """
+    inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
     if text in (inner, value):
         return True
     try:
