@@ -51,6 +51,7 @@ class Truth:
 
     def __init__(self) -> None:
         self.notes: dict[str, tuple[str, tuple[str, ...], bool]] = {}  # id: text, tags, done
+        self.replaced: set[str] = set()  # notes that have a correction, which is what may be corrected from then on
         self.memory: dict[str, str] = {}
         self.notepads: dict[str, str] = {}
         self.state: dict[str, Any] = {}

@@ -198,12 +198,14 @@ def call_repeated(world: World, chance: random.Random) -> None:
 def correction_made(world: World, chance: random.Random) -> None:
     """A note replaces another: it is the one that is found, and the older one stays readable."""
     project = of(world, chance)
-    if not project.truth.notes:
+    current = sorted(project.truth.notes.keys() - project.truth.replaced)
+    if not current:
         return
-    old, content = chance.choice(sorted(project.truth.notes)), text(chance)
+    old, content = chance.choice(current), text(chance)
     given = {"content": content, "replaces": old}
     answer = world.call(chance, project, "add_note", given, "monday", doors=("stdio", "library", "http"))
     project.truth.notes[answer["note_id"]] = (content, (), False)
+    project.truth.replaced.add(old)
     listed = world.call(chance, project, "list_notes", {"limit": 1000, "include_done": True}, doors=("stdio", "http"))
     ids = [note["id"] for note in listed["notes"]]
     if old in ids or answer["note_id"] not in ids:
