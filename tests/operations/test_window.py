@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
+from types import FrameType
 
 import pytest
 
@@ -20,6 +22,7 @@ from limpet.window.plan.controller import Clear, Compact, Proceed, Step, TooBig,
 from limpet.window.plan.counts import exact
 from limpet.window.plan.rules import unpaired
 from limpet.window.sections import CallerSections
+from limpet.window.transcript import FoldRecord
 from operations.conftest import Opener
 
 LIMIT = 6_000
@@ -441,6 +444,26 @@ def test_uncompact_brings_messages_back_with_their_pairs(hold: Limpet) -> None:
         work.window.uncompact(2, 3)
     with pytest.raises(errors.NotFound, match="no fold covers"):
         work.window.uncompact(0, 1)
+
+
+def test_a_fold_is_read_once_however_many_follow_it(hold: Limpet) -> None:
+    window, talk, read = hold.session("one").window, [user("go on")], 0
+    code = FoldRecord.from_json.__func__.__code__  # type: ignore[attr-defined]
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal read
+        read += event == "call" and frame.f_code is code
+
+    sys.setprofile(count)
+    try:
+        for number in range(60):
+            talk = [message for message in window.next(talk, limit=3_000).messages if not is_injected(message)]
+            talk += turn(number)
+    finally:
+        sys.setprofile(None)
+    stored = len(folds(hold))
+    assert stored > 20
+    assert stored <= read < 5 * stored  # a fold is read as a warning or a compaction too, by what looks for the newest
 
 
 def test_a_fold_can_be_undone_by_its_number_and_is_never_what_undo_means(hold: Limpet) -> None:

@@ -82,6 +82,8 @@ class Conversation:
         self._caller: list[Message] = []  # the caller's last list, all of which is stored
         self._left_out = NOTHING
         self._index: PositionIndex | None = None  # built when a caller's list has to be aligned
+        self._index_lines: dict[str, str] = {}  # those of cleared results that the index knows
+        self._fold_reader = transcript.FoldReader()
         self._fold_digests: dict[str, str] = {}  # of the texts of folds
         self._size_cache: dict[str, int] = {}  # by text
         self._facts: dict[tuple[int, int], facts.Facts] = {}  # by first and last position of a group
@@ -248,7 +250,7 @@ class Conversation:
 
     def _position_index(self) -> PositionIndex:
         if self._index is None:
-            self._index = PositionIndex()
+            self._index, self._index_lines = PositionIndex(), {}
             for position in range(len(self._history)):
                 self._add_to_index(self._index, position, parent(position, self._line.parents))
             self._add_cleared(self._index, self._all_entries)
@@ -264,13 +266,12 @@ class Conversation:
 
     def _add_cleared(self, index: PositionIndex, entries: Iterable[Entry]) -> None:
         """The messages as they were shown since these folds cleared results in them."""
-        lines: dict[str, str] = {}
         for entry in entries:
             if entry.kind == FOLD and entry.extra.get("how") == CLEAR:
                 fresh = FoldRecord.from_json(entry.extra).lines or {}
-                lines |= fresh
+                self._index_lines |= fresh
                 for position in sorted({int(key.partition(" ")[0]) for key in fresh}):
-                    shorter = cleared(self._history[position].message, position, lines)
+                    shorter = cleared(self._history[position].message, position, self._index_lines)
                     index.add(position, parent(position, self._line.parents), digest(shorter))
 
     def _add_edit(self, index: PositionIndex, record: FoldRecord) -> None:
@@ -297,6 +298,7 @@ class Conversation:
                     self._history[place.first] = stored._replace(message=message, is_masked=False)
                     is_stale = True
         if is_stale:
+            self._add_cleared(self._position_index(), self._all_entries)
             self._rebuild()
 
     def _store_edits(
@@ -349,7 +351,7 @@ class Conversation:
         if record.how == CLEAR:
             self._facts.clear()  # a long message is read with its reference from now on
         if self._index is not None and record.how == CLEAR:
-            self._add_cleared(self._index, self._all_entries)
+            self._add_cleared(self._index, [change.entry])
         self._rebuild()
         return change.entry
 
@@ -367,7 +369,7 @@ class Conversation:
 
     def _current_folds(self) -> list[Fold]:
         """The folds of the window, edits with the messages as the caller has them."""
-        folds = transcript.folds(self._entries, self._all_messages())
+        folds = transcript.folds(self._entries, self._all_messages(), self._fold_reader)
         own = self._own_edits
         return [fold._replace(messages=own[fold.key]) if fold.key in own else fold for fold in folds] if own else folds
 
@@ -465,7 +467,12 @@ class Conversation:
 
     def facts_of(self, items: Sequence[WindowItem]) -> facts.Facts:
         """The facts of these items. Those of an earlier compaction were stored with it."""
-        stored = {entry.key: entry.extra.get("facts") for entry in self._entries if entry.kind == FOLD}
+        shown = {item.fold for item in items if item.fold}
+        stored = {
+            entry.key: entry.extra.get("facts")
+            for entry in (self._entries if shown else ())
+            if entry.kind == FOLD and entry.key in shown
+        }
         parts: list[Mapping[str, Sequence[str]]] = []
         for group in groups([item.message for item in items]):
             first = items[group.start]

@@ -349,14 +349,28 @@ def entries(ctx: Context) -> list[Entry]:
     return current(all_entries(ctx))
 
 
-def folds(entries: Sequence[Entry], history: Sequence[Message]) -> list[Fold]:
+class FoldReader:
+    """Reads the record of each fold once: every change of a window needs all of them, and there may be thousands."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, tuple[Entry, Fold]] = {}  # by key
+
+    def fold(self, entry: Entry) -> Fold:
+        known = self._read.get(entry.key)
+        if known is None or known[0] != entry:
+            known = self._read[entry.key] = (entry, _fold(entry))
+        return known[1]
+
+
+def folds(entries: Sequence[Entry], history: Sequence[Message], reader: FoldReader | None = None) -> list[Fold]:
     """The folds of these entries."""
+    read = _fold if reader is None else reader.fold
     result: list[Fold] = []
     for entry in entries:
         if entry.kind == TASK and entry.done:
             result += _task_fold(entry, history)
         elif entry.kind == FOLD and entry.extra.get("how") in (CLEAR, COMPACT, EDIT):
-            result.append(_fold(entry))
+            result.append(read(entry))
     return result
 
 
@@ -382,7 +396,11 @@ class ConversationLine(NamedTuple):
 def line(history: Sequence[StoredMessage], entries: Iterable[Entry]) -> ConversationLine:
     """The line that these messages and entries make. A REWIND holds until something is said after it."""
     parents = {position: stored.after for position, stored in enumerate(history) if stored.after is not None}
-    records = [FoldRecord.from_json(entry.extra) for entry in entries if entry.kind == FOLD and not entry.done]
+    records = [
+        FoldRecord.from_json(entry.extra)
+        for entry in entries
+        if entry.kind == FOLD and not entry.done and entry.extra.get("how") in (REWIND, RESTORE)
+    ]
     head = len(history) - 1
     for record in sorted((record for record in records if record.how == REWIND), key=lambda record: record.last):
         # Those of earlier versions do not say where they go back to, nor do the messages after them.

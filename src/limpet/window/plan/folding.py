@@ -89,11 +89,15 @@ def _changed_since(block: Fold, folds: Sequence[Fold]) -> list[tuple[int, int]]:
 
 def blocks(folds: Iterable[Fold]) -> list[Fold]:
     """The visible folds in order: each replaces those inside it, and none overlaps another."""
-    visible: list[Fold] = []
     # A later fold reaches further, because messages are appended at the end.
-    for fold in sorted(folds, key=lambda fold: (fold.last, -fold.first)):
-        if fold.how not in (CLEAR, EDIT):
-            visible = _with(visible, fold)
+    hiding = (fold for fold in folds if fold.how not in (CLEAR, EDIT))
+    in_order = sorted(hiding, key=lambda fold: (fold.last, -fold.first))
+    # One that begins where all begin replaces those before it: of a hundred compactions, the last counts.
+    beginning = min((fold.first for fold in in_order), default=0)
+    last_whole = max((index for index, fold in enumerate(in_order) if fold.first == beginning), default=0)
+    visible: list[Fold] = []
+    for fold in in_order[last_whole:]:
+        visible = _with(visible, fold)
     return visible
 
 
