@@ -22,6 +22,7 @@ from limpet.window.plan.controller import Compact
 from limpet.window.plan.rules import unpaired
 
 WORKER = str(Path(__file__).parent / "worker.py")
+KILLS_OF_A_SESSION = 12
 
 
 def test_ten_compactions_lose_nothing_that_matters(store_url: str) -> None:
@@ -80,9 +81,9 @@ def test_each_compaction_can_be_taken_back(tmp_path: Path) -> None:
         assert unpaired(shown) == frozenset()
 
 
-def killed(store: str, delay: float) -> None:
+def killed(store: str, session: str, delay: float) -> None:
     process = subprocess.Popen(
-        [sys.executable, WORKER, "compact", store],
+        [sys.executable, WORKER, "compact", store, session],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(),
@@ -95,37 +96,46 @@ def killed(store: str, delay: float) -> None:
     assert (process.returncode, err) == (-signal.SIGKILL, b"")
 
 
-def was_compacted(store: str) -> bool:
-    with limpet.open(store, project="demo", session="killed") as hold:
+def was_compacted(store: str, session: str) -> bool:
+    with limpet.open(store, project="demo", session=session) as hold:
         return any(event.operation == "compact" for event in hold.history(kind=FOLD, limit=1_000))
+
+
+def whole(store: str, session: str) -> None:
+    """Every message is there, the window can be sent, and all of it can be brought back."""
+    with limpet.open(store, project="demo", session=session) as hold:
+        window = hold.session().window
+        total = hold.store.entries.tally(hold.scope, MESSAGE, session).total
+        positions = [
+            int(entry.key.rpartition("#")[2])
+            for entry in hold.store.entries.list(hold.scope, Listing((MESSAGE,), session, limit=100_000)).entries
+        ]
+        assert sorted(positions) == list(range(total))
+        assert unpaired(window.messages()) == frozenset()
+        folds = hold.store.entries.list(hold.scope, Listing((FOLD,), session, limit=1_000)).entries
+        for fold in folds:
+            assert fold.extra["last"] <= total
+        if any(fold.extra["how"] == "compact" for fold in folds):
+            window.uncompact(1, total)
+            assert len(window.messages()) == total
 
 
 @pytest.mark.parametrize("kills", [12, pytest.param(150, marks=pytest.mark.slow)])
 def test_a_kill_leaves_the_old_window_or_the_new_one(tmp_path: Path, kills: int) -> None:
-    """The worker compacts without end. Whenever it dies, a new process finds a window that is whole."""
-    store = str(tmp_path / "limpet.db")
+    """The worker compacts without end. Whenever it dies, a new process finds a window that is whole.
+
+    After each kill all is read and brought back, and folded again by the next worker. So a session is killed a number
+    of times, and the store goes on with another: in one session, the last kill would cost as much as all the others.
+    """
+    store, session = str(tmp_path / "limpet.db"), ""
     chance = random.Random(20_260_303)
-    for _ in range(kills):
-        killed(store, chance.uniform(0.0, 0.25))
-        with limpet.open(store, project="demo", session="killed") as hold:
-            window = hold.session().window
-            messages = window.messages()
-            total = hold.store.entries.tally(hold.scope, MESSAGE, "killed").total
-            positions = [
-                int(entry.key.rpartition("#")[2])
-                for entry in hold.store.entries.list(hold.scope, Listing((MESSAGE,), "killed", limit=100_000)).entries
-            ]
-            assert sorted(positions) == list(range(total))
-            assert unpaired(messages) == frozenset()
-            folds = hold.store.entries.list(hold.scope, Listing((FOLD,), "killed", limit=1_000)).entries
-            for fold in folds:
-                assert fold.extra["last"] <= total
-            if any(fold.extra["how"] == "compact" for fold in folds):
-                window.uncompact(1, total)
-                assert len(window.messages()) == total
-    with limpet.open(store, project="demo", session="killed") as hold:
+    for number in range(kills):
+        session = f"killed{number // KILLS_OF_A_SESSION}"
+        killed(store, session, chance.uniform(0.0, 0.25))
+        whole(store, session)
+    with limpet.open(store, project="demo", session=session) as hold:
         assert all(finding.ok for finding in hold.check())
     for seconds in (0, 1, 10, 60):  # on a slow machine a worker needs longer to come to its first compaction
-        if not was_compacted(store):
-            killed(store, seconds)
-    assert was_compacted(store)
+        if not was_compacted(store, session):
+            killed(store, session, seconds)
+    assert was_compacted(store, session)

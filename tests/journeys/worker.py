@@ -265,16 +265,16 @@ def fork_in_import(_: str) -> None:
     assert late._importing.lock.acquire(timeout=0)  # nobody holds it any more
 
 
-def compact(store: str) -> None:
+def compact(store: str, session: str) -> None:
     """Run a window without end, small enough to be cleared and compacted all the time."""
     from limpet.window.messages import Call, assistant, result, user
 
-    hold = open_store(store, "killed")
+    hold = open_store(store, session)
     window = hold.session().window
     talk = window.messages() or [user("go on for ever")]
     window.next(talk, limit=3_000)
     say("ready")
-    for number in itertools.count(hold.store.entries.tally(hold.scope, MESSAGE, "killed").total):
+    for number in itertools.count(hold.store.entries.tally(hold.scope, MESSAGE, session).total):
         call = Call(f"c{number}", "shell", '{"command": "ls"}')
         talk = [*talk, assistant(f"Step {number}.", call), result(call.id, f"line {number}\n" * 100)]
         talk = [message for message in window.next(talk, limit=3_000).messages if not is_injected(message)]
