@@ -654,7 +654,7 @@ class _Pool:
             added |= self._statement(body, words)
         elif "user" in scored.parts and _WISH.search(body):
             added["wish"] = WISH * self.scale
-        if self._whole and self._holds_whole(body):
+        if self._whole and self._sought <= present and self._whole.search(analyse.fold(body[:READ_CHARS])):
             added["literal"] = scored.parts.get("literal", 0.0) + VERBATIM * self.scale
         if not turn and self.signals.parts:
             added["part"] = self._parts(analyse.fold(body[:READ_CHARS]), present)
@@ -663,15 +663,16 @@ class _Pool:
         return scored._replace(score=sum(parts.values()), parts=parts, fits=fits)
 
     @cached_property
-    def _whole(self) -> str:
-        """The question as a text may hold it word for word: without `not` it is another one. Empty for a word alone."""
-        folded = analyse.fold(self.question.text[:VERBATIM_CHARS]).strip(" \t\n?!.,;:'\"")
-        words = folded.split() if self.signals.literals else []
-        return " ".join(words) if len(words) > 1 else ""
+    def _sought(self) -> Set[int]:
+        """The words of the question as it was written."""
+        return frozenset(range(len(self.question.words))) - self.question.joined
 
-    def _holds_whole(self, body: str) -> bool:
-        text = " ".join(analyse.fold(body[:READ_CHARS]).split())
-        return self._whole in text and re.search(rf"(?<!\w){re.escape(self._whole)}(?!\w)", text) is not None
+    @cached_property
+    def _whole(self) -> re.Pattern[str] | None:
+        """The question as a text may hold it word for word: without `not` it is another one. None for a word alone."""
+        folded = analyse.fold(self.question.text[:VERBATIM_CHARS]).strip(" \t\n?!.,;:'\"")
+        words = list(map(re.escape, folded.split())) if self.signals.literals else []
+        return re.compile(r"(?<!\w)" + r"\s+".join(words) + r"(?!\w)") if len(words) > 1 else None
 
     def _parts(self, folded: str, present: set[int]) -> float:
         """For words that a document lacks, and that one of its words begins or ends with: `reset` in `resetmodel`."""

@@ -8,7 +8,8 @@ from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.model import MESSAGE, NOTEPAD, OUTPUT
-from limpet.recall.recall import CHOICES, CLOSE, OPEN, Hit
+from limpet.recall.recall import CHOICES, Hit
+from limpet.text.pieces import CLOSE, OPEN
 from limpet.upkeep import paging
 
 MOST = 30  # hits on the page
