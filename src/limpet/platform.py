@@ -259,7 +259,7 @@ def open_ordinary(path: str, flags: int = 0) -> BinaryIO:
 
 
 def path_of_folder(handle: int) -> str | None:
-    """A path that leads through an open folder, whatever its name is by now; None where the system has none."""
+    """A path that leads through an open folder, also when it was renamed; None where the system has none."""
     path = f"/proc/self/fd/{handle}"
     return path if os.path.isdir(path) else None
 

@@ -34,11 +34,11 @@ class _Importing:
 
     def import_module(self, name: str) -> ModuleType:
         lock = self.lock  # a child that is forked by the import has another one
-        held = lock.acquire(timeout=FORK_WAIT_SECONDS)
+        is_locked = lock.acquire(timeout=FORK_WAIT_SECONDS)
         try:
             return import_module(name)
         finally:
-            if held:
+            if is_locked:
                 lock.release()
 
     def _wait(self) -> None:

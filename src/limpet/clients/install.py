@@ -108,7 +108,7 @@ def plan_uninstall(client: CodingAgent, target: InstallTarget, data: str) -> tup
 
 
 def _others_need(client: CodingAgent, target: InstallTarget, path: str) -> bool:
-    """Whether another agent that is installed here reads the same file: its servers, or what it is told of them."""
+    """Whether another agent that is installed here reads the same file: its servers, or guidance on them."""
     targets = [target] if target.scope == "user" else [target._replace(scope=scope) for scope in ("project", "shared")]
     for agent in clients.every():
         for place in targets if agent.name != client.name else ():

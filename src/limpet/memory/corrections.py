@@ -74,7 +74,7 @@ _LONG_WORD = 4  # letters; shorter words are mostly articles and the like, in ma
 
 
 class _Sentence:
-    """A sentence by its words, whatever its cues are. What most sentences are not asked for is made when it is."""
+    """A sentence by its words, without its cues. What most sentences are not asked for is made when it is."""
 
     __slots__ = ("_strong", "_weights", "_words", "every_term", "text", "tokens")
 
@@ -423,7 +423,7 @@ def _weight(old: _Sentence, terms: Iterable[str]) -> float:
 
 
 def _common(old: _Reading, terms: frozenset[str]) -> float:
-    """The weight of what an older sentence may have in common with these terms, whatever their order."""
+    """The weight of what an older sentence may have in common with these terms, in any order."""
     weights = old.weights
     return sum([weights.get(term, 0.0) for term in old.terms if term in terms]) + 1e-9
 

@@ -87,7 +87,7 @@ def _target(entry: Entry) -> tuple[str, str]:
 
 def queue(ctx: Context) -> list[tuple[layers.Layer, Entry]]:
     """What waits in the person's layer, the oldest first. A proposal that a file brought into a project does
-    not wait for anybody: what it says of its author and its target is the file's word."""
+    not wait for a person: what it says of its author and its target is the file's word."""
     own = layers.person(ctx)
     if own is None:
         return []

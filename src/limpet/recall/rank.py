@@ -654,7 +654,11 @@ class _Pool:
             added |= self._statement(body, words)
         elif "user" in scored.parts and _WISH.search(body):
             added["wish"] = WISH * self.scale
-        if self._whole and self._sought <= present and self._whole.search(analyse.fold(body[:READ_CHARS])):
+        if (
+            self._whole_question
+            and self._sought <= present
+            and self._whole_question.search(analyse.fold(body[:READ_CHARS]))
+        ):
             added["literal"] = scored.parts.get("literal", 0.0) + VERBATIM * self.scale
         if not turn and self.signals.parts:
             added["part"] = self._parts(analyse.fold(body[:READ_CHARS]), present)
@@ -668,7 +672,7 @@ class _Pool:
         return frozenset(range(len(self.question.words))) - self.question.joined
 
     @cached_property
-    def _whole(self) -> re.Pattern[str] | None:
+    def _whole_question(self) -> re.Pattern[str] | None:
         """The question as a text may hold it word for word: without `not` it is another one. None for a word alone."""
         folded = analyse.fold(self.question.text[:VERBATIM_CHARS]).strip(" \t\n?!.,;:'\"")
         words = list(map(re.escape, folded.split())) if self.signals.literals else []

@@ -467,11 +467,11 @@ class Conversation:
 
     def facts_of(self, items: Sequence[WindowItem]) -> facts.Facts:
         """The facts of these items. Those of an earlier compaction were stored with it."""
-        shown = {item.fold for item in items if item.fold}
+        keys = {item.fold for item in items if item.fold}
         stored = {
             entry.key: entry.extra.get("facts")
-            for entry in (self._entries if shown else ())
-            if entry.kind == FOLD and entry.key in shown
+            for entry in (self._entries if keys else ())
+            if entry.kind == FOLD and entry.key in keys
         }
         parts: list[Mapping[str, Sequence[str]]] = []
         for group in groups([item.message for item in items]):

@@ -356,10 +356,10 @@ class FoldReader:
         self._read: dict[str, tuple[Entry, Fold]] = {}  # by key
 
     def fold(self, entry: Entry) -> Fold:
-        known = self._read.get(entry.key)
-        if known is None or known[0] != entry:
-            known = self._read[entry.key] = (entry, _fold(entry))
-        return known[1]
+        earlier = self._read.get(entry.key)
+        if earlier is None or earlier[0] != entry:
+            earlier = self._read[entry.key] = (entry, _fold(entry))
+        return earlier[1]
 
 
 def folds(entries: Sequence[Entry], history: Sequence[Message], reader: FoldReader | None = None) -> list[Fold]:

@@ -139,7 +139,7 @@ def _member_start(holder: Node, name: str) -> int:
 def _says(text: str, value: Any) -> bool:
     """Whether a text says the same as a value: it is its JSON, or that of the one thing in it.
 
-    Structured content is an object. Servers put what is none into an object with a single member, of whatever name.
+    Structured content is an object. Servers put anything else into an object with one member.
     """
     inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
     if text in (inner, value):

@@ -352,7 +352,7 @@ def folded_set(tags: str) -> frozenset[str]:
 
 
 def _readable(tags: str) -> frozenset[str]:
-    """The folded tags of an entry that is not shown; none where they are damaged, which who reads it is told."""
+    """The folded tags of an entry that is not shown; none where they are damaged, which its reader learns."""
     try:
         return folded_set(tags)
     except (ValueError, TypeError):
