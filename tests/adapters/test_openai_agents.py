@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from agents import (
 )
 from agents.extensions.handoff_filters import remove_all_tools
 from agents.memory import Session
+from agents.models.fake_id import FAKE_RESPONSES_ID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.responses import (
@@ -340,6 +342,70 @@ def test_a_reference_is_an_argument(hold: Limpet) -> None:
     assert "0123456789ab" in second
     assert third == "2 lines"
     assert "Count the lines" in count.description
+
+
+class WithoutIds(Scripted):
+    """A model whose provider gives no ids, as those that the SDK reaches by chat completions: all get the same one."""
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Any:
+        response = await super().get_response(*args, **kwargs)
+        (item,) = response.output
+        if isinstance(item, ResponseFunctionToolCall):
+            text = ResponseOutputText(annotations=[], text="I look.", type="output_text")
+            note = ResponseOutputMessage(
+                id=FAKE_RESPONSES_ID, content=[text], role="assistant", status="completed", type="message"
+            )
+            response.output = [note, item]
+        response.output = [item.model_copy(update={"id": FAKE_RESPONSES_ID}) for item in response.output]
+        return response
+
+
+def test_the_same_words_without_an_id_are_stored_each_time(hold: Limpet) -> None:
+    memory = LimpetSession(hold, "t")
+    twice: list[Say | Do] = [Do("fetch", {"number": 1}), Do("fetch", {"number": 2}), Say("Done.")]
+    model = WithoutIds(stories.steps(*twice, *twice))
+    agent = Agent(name="Scripted", model=model, tools=[*memory.tools, function_tool(stories.fetch)])
+    for _ in range(2):
+        run(agent, "Fetch both.", memory)
+    said = [message.text() for message in stories.transcript_of(hold, "t") if not message.results()]
+    assert said == 2 * ["Fetch both.", "I look.", "I look.", "Done."]
+
+
+def test_two_runs_at_once_in_one_session_store_each_message_once(hold: Limpet) -> None:
+    """Someone presses the button twice. Each run is sent its own list, and what they said is there for the next one."""
+    memory = LimpetSession(hold, "t")
+    both = asyncio.Barrier(2)
+
+    async def look(number: int) -> str:
+        """Look, when the other run does."""
+        await both.wait()
+        return f"seen {number}"
+
+    def model_of(number: int) -> Scripted:
+        looks = [Do("look", {"number": 10 * number + step}) for step in range(2)]
+        return Scripted(stories.steps(*looks, Say(f"Answer {number}.")))
+
+    async def story() -> None:
+        agents = [Agent(name="A", model=model_of(number), tools=[function_tool(look)]) for number in range(2)]
+        runs = [
+            Runner.run(agent, f"Request {number}.", session=memory, run_config=memory.run_config(), hooks=memory.hooks)
+            for number, agent in enumerate(agents)
+        ]
+        results = await asyncio.gather(*runs)
+        assert [result.final_output for result in results] == ["Answer 0.", "Answer 1."]
+
+    asyncio.run(story())
+    stored = stories.transcript_of(hold, "t")
+    assert sorted(message.text() for message in stored if message.text()) == [
+        *(f"Answer {number}." for number in range(2)),
+        *(f"Request {number}." for number in range(2)),
+    ]
+    looked = [json.loads(call.arguments)["number"] for message in stored for call in message.calls()]
+    assert sorted(looked) == [0, 1, 10, 11]
+    assert sum(len(message.results()) for message in stored) == 4
+    last = Scripted(stories.steps(Say("Both.")))
+    run(Agent(name="A", model=last), "Which answers?", memory)
+    assert all(f"Answer {number}." in text(last.windows[0]) for number in range(2))
 
 
 class Streamed(Scripted):

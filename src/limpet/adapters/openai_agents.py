@@ -42,7 +42,9 @@ except ImportError as problem:
     raise errors.not_installed("the adapter for the OpenAI Agents SDK", "openai-agents") from problem
 
 FORM = openai_responses.FORM
-ASKING: ContextVar[tuple[LimpetSession, _Talk] | None] = ContextVar("limpet_asking", default=None)
+ASKING: ContextVar[tuple[LimpetSession, _Talk, list[Any]] | None] = ContextVar("limpet_asking", default=None)
+RUN: ContextVar[_Run | None] = ContextVar("limpet_run", default=None)
+NO_ID = "__fake_id__"  # what the SDK calls every item of a provider that gives none
 RESULTS = ("_output", "_response")  # suffixes of the types of items that the model did not write
 Items = tuple[Any, ...]  # consecutive items that are one message
 
@@ -73,7 +75,7 @@ class LimpetSession(SessionABC):
         self._calls: dict[str, Call] = {}
         self._talks: OrderedDict[str, _Talk] = OrderedDict()  # of agents that are tools, the last ones used
         self._tool_agents: dict[int, Any] = {}  # agents that an agent of this conversation has as a tool
-        self._run: RunContextWrapper[Any] | None = None  # the current one, where the SDK passes it
+        self._any_run = _Run(self)  # where the SDK does not say that one begins
         self._omits_reasoning_ids = False
 
     @property
@@ -94,8 +96,8 @@ class LimpetSession(SessionABC):
 
     async def call_model_input_filter(self, data: CallModelData[Any]) -> ModelInputData:
         """For `RunConfig.call_model_input_filter`: the input of the model."""
-        talk, sent = await asyncio.to_thread(self._filtered, data)
-        ASKING.set((self, talk))  # the SDK calls the hooks in the same task, or in one that it starts from there
+        talk, request, sent = await asyncio.to_thread(self._filtered, data)
+        ASKING.set((self, talk, request))  # the SDK calls the hooks in the same task, or in one that it starts there
         return sent
 
     @property
@@ -108,21 +110,24 @@ class LimpetSession(SessionABC):
         asking = ASKING.get()
         items: list[Any] = [_as_sent_later(item, self._omits_reasoning_ids) for item in response.to_input_items()]
         if asking is not None and asking[0] is self and any(_kind(item).endswith("_call") for item in items):
-            await asyncio.to_thread(self._keep_before_calls, asking[1], items)
+            await asyncio.to_thread(self._keep_before_calls, *asking[1:], items)
 
-    def _keep_before_calls(self, talk: _Talk, reply: Sequence[Any]) -> None:
+    def _keep_before_calls(self, talk: _Talk, request: Sequence[Any], reply: Sequence[Any]) -> None:
         with talk.bridged.lock:
-            self._bridge.keep(talk.bridged, _grouped([*(talk.request or ()), *reply]))
+            self._bridge.keep(talk.bridged, _grouped([*request, *reply]))
             talk.is_reply_stored = True
 
-    def _filtered(self, data: CallModelData[Any]) -> tuple[_Talk, ModelInputData]:
+    def _filtered(self, data: CallModelData[Any]) -> tuple[_Talk, list[Any], ModelInputData]:
         items, own = data.model_data.input, data.model_data.instructions
         talk = self._talk_of(data.agent, items)
         with talk.bridged.lock:
             if talk.request is not None and _count_by_model(items) > _count_by_model(talk.request):
                 self._sent(talk)
-            talk.request = list(items)
-            talk.usage_mark = None if talk is not self._main or self._run is None else _UsageMark.of(self._run)
+            request = talk.request = list(items)
+            run, talk.usage_mark = self._run(), None
+            if talk is self._main:
+                run.request = request
+                talk.usage_mark = None if run.wrapper is None else _UsageMark.of(run.wrapper)
             prompt = [system(own)] if own else []
             functions = [tool for tool in data.agent.tools if isinstance(tool, FunctionTool)]
             tools = self._bridge.definitions(functions, _definition)
@@ -133,7 +138,13 @@ class LimpetSession(SessionABC):
             }
             talk.written = written  # keeps the messages alive, so that no other object gets their ids
         instructions = "\n\n".join(message.text() for message in sent.prompt)
-        return talk, ModelInputData([item for _, group in written.values() for item in group], instructions or None)
+        input = [item for _, group in written.values() for item in group]
+        return talk, request, ModelInputData(input, instructions or None)
+
+    def _run(self) -> _Run:
+        """The current run. Several may go on at once with one session."""
+        run = RUN.get()
+        return self._any_run if run is None or run.memory is not self else run
 
     def _sent(self, talk: _Talk) -> None:
         used = None if talk.usage_mark is None else talk.usage_mark.used()
@@ -151,7 +162,7 @@ class LimpetSession(SessionABC):
         if talk is not None and talk.request and items[:1] == talk.request[:1]:
             return talk
         # After a nested handoff the input is a summary of the conversation, another one each time.
-        foreign = self._run is not None and self._items.has_none(items)
+        foreign = self._run().wrapper is not None and self._items.has_none(items)
         return self._talk_named(agent.name) if foreign else self._main
 
     def _talk_named(self, name: str) -> _Talk:
@@ -163,7 +174,8 @@ class LimpetSession(SessionABC):
 
     def _continues(self, items: Sequence[Any]) -> bool:
         """Whether the items go on from the input of the session's run: an agent may be a tool and get a handoff too."""
-        start = [] if self._run is None else self._run.turn_input
+        wrapper = self._run().wrapper
+        start = [] if wrapper is None else wrapper.turn_input
         return len(start) > 1 and list(items[: len(start)]) == start
 
     def _read(self, items: Items) -> list[Message]:
@@ -193,14 +205,15 @@ class LimpetSession(SessionABC):
     async def get_items(
         self, limit: int | None = None, *, wrapper: RunContextWrapper[Any] | None = None
     ) -> list[TResponseInputItem]:
-        self._run = wrapper or self._run
+        if wrapper is not None:
+            RUN.set(_Run(self, wrapper))
         items = await asyncio.to_thread(self._items.all)
         return items if limit is None else items[max(0, len(items) - limit) :]
 
     async def add_items(
         self, items: list[TResponseInputItem], *, wrapper: RunContextWrapper[Any] | None = None
     ) -> None:
-        self._run = wrapper or self._run
+        self._run().wrapper = wrapper or self._run().wrapper
         if items:
             await asyncio.to_thread(self._add, items)
 
@@ -212,13 +225,13 @@ class LimpetSession(SessionABC):
 
     def _add(self, items: list[Any]) -> None:
         self._items.add(items)
-        talk = self._main
+        talk, request = self._main, self._run().request
         with talk.bridged.lock:
-            if talk.request is not None and _count_by_model(items):
+            if request is not None and _count_by_model(items):
                 self._sent(talk)
-                talk.request += _new_items(talk.request, items)
+                request += _new_items(request, items)
                 if _by_model(items[-1]) or talk.is_reply_stored:  # a run may end here, without a later request
-                    self._bridge.keep(talk.bridged, _grouped(talk.request))
+                    self._bridge.keep(talk.bridged, _grouped(request))
 
     # --- tools --------------------------------------------------------------------------------------------------------
 
@@ -270,12 +283,14 @@ def _session_of(context: ToolContext[Any], default: LimpetSession) -> LimpetSess
 
 
 def _new_items(request: list[Any], items: list[Any]) -> list[Any]:
-    """The items that are not in the request. Reasoning without an id may well be the same twice."""
+    """The items that are not in the request. One without an id of its own may well be the same twice."""
     most = min(len(request), len(items))
     overlap = next(size for size in range(most, -1, -1) if request[len(request) - size :] == items[:size])
-    return [
-        item for item in items[overlap:] if item not in request or (_kind(item) == "reasoning" and "id" not in item)
-    ]
+    return [item for item in items[overlap:] if item not in request or not _has_id(item)]
+
+
+def _has_id(item: Any) -> bool:
+    return bool(item.get("call_id")) or item.get("id", NO_ID) != NO_ID
 
 
 def _as_sent_later(item: Any, omits_reasoning_ids: bool) -> Any:
@@ -293,12 +308,21 @@ class _StoringHooks(RunHooks[Any]):
         await self._memory.on_llm_end(response)
 
 
+class _Run:
+    """A run of the SDK with this session. `get_items` begins it, in the task that later calls `add_items`."""
+
+    def __init__(self, memory: LimpetSession, wrapper: RunContextWrapper[Any] | None = None) -> None:
+        self.memory = memory
+        self.wrapper = wrapper  # where the SDK passes it
+        self.request: list[Any] | None = None  # the last input of the model in the conversation, and its answer so far
+
+
 class _Talk:
     """What is known of the last request of a conversation, or of an agent that is called as a tool."""
 
     def __init__(self, bridged: BridgedSession[Items]) -> None:
         self.bridged = bridged
-        self.request: list[Any] | None = None  # the last input of the model, and its answer so far
+        self.request: list[Any] | None = None  # the last input of the model
         self.written: dict[int, tuple[Message, list[Any]]] = {}
         self.usage_mark: _UsageMark | None = None  # at the last request
         self.is_reply_stored = False  # before its calls, whose results follow as soon as the SDK has them
