@@ -533,6 +533,24 @@ def test_a_message_that_is_too_long_is_kept_and_its_preview_sent_if_the_caller_a
     assert work.window.messages()[2] == talk[2]
 
 
+def test_a_window_that_is_half_full_of_pins_is_compacted_rather_than_too_big(hold: Limpet) -> None:
+    """No compaction gets below its target then. One that makes the request fit is better than none."""
+    session, pins = hold.session("one"), ["Never delete a measurement. " * 80, "Never survey a closed track. " * 80]
+    for text in pins:
+        session.pin(text.strip())
+    talk: list[Message] = []
+    compacted = 0
+    for number in range(40):
+        talk.append(user(f"Question {number}: " + "what about the next junction? " * 5))
+        step = session.window.next(talk, limit=2_000)
+        assert not isinstance(step, TooBig)
+        assert step.gauge.used <= 2_000
+        assert all(text.strip() in step.messages[-2].text() + step.messages[-1].text() for text in pins)
+        compacted += isinstance(step, Compact)
+        talk.append(assistant(f"Answer {number}: " + "it was surveyed again. " * 5))
+    assert 1 <= compacted <= 10
+
+
 def test_what_stands_in_every_request_may_be_too_big_itself(hold: Limpet) -> None:
     step = hold.session("one").window.next([system("Rule. " * 9_000), user("hello")], limit=LIMIT, shorten=True)
     assert isinstance(step, TooBig)

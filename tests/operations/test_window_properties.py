@@ -69,7 +69,8 @@ def test_every_request_is_whole(pieces: list[list[Message]], limit: int, own_lis
             compacted += isinstance(step, Compact) and step.warned
             assert 0 <= warned - compacted <= 1
             if isinstance(step, Compact):
-                assert step.gauge.used * 100 <= limit * 45
+                is_last_resort = step.gauge.used + step.freed > limit  # it could not be sent as it was
+                assert step.gauge.used * 100 <= limit * (95 if is_last_resort else 45)
             assert isinstance(step, Proceed | Warn | Clear | Compact | TooBig)
             said = [m for m in history if not m.text().startswith(("[Folded", ORPHAN))]
             assert in_order([mark(m) for m in said], map(mark, given_talk))

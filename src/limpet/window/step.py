@@ -305,6 +305,8 @@ class StepRunner:
         self._read_stable()
         before = self.estimate()
         attempt = self._attempts()
+        if attempt is None and state.used > state.limit and not state.shortenable:
+            attempt = self._attempts(percent=self.rules.full_percent)  # better than a request that cannot be sent
         if attempt is None:
             return None
         fold, checked = attempt.candidate.fold, attempt.checked
@@ -341,14 +343,15 @@ class StepRunner:
         entry = self.conversation.add_fold(self.ctx, draft, "compact")
         return self._request(), self.gauge(), entry.key
 
-    def _attempts(self, size: int | None = None) -> Attempt | None:
+    def _attempts(self, size: int | None = None, percent: int | None = None) -> Attempt | None:
         """The first attempt that passes, each with a shorter tail.
 
-        The percentages are of the window, or of a request of `size` tokens that is to become smaller.
+        The percentages are of the window, or of a request of `size` tokens that is to become smaller. It must get below
+        `percent`, by default the target.
         """
         whole = self.input.room if size is None else min(self.input.room, round(size * self.input.ratio))
         tail = whole * self.rules.tail_percent / self.input.ratio / 100
-        target = self.input.room * self.rules.target_percent // 100
+        target = self.input.room * (percent or self.rules.target_percent) // 100
         target = target if size is None else min(target, whole - 1)
         for share in TAILS:
             plan = compaction.plan(self.conversation.items, self.conversation.sizes, tail=int(tail * share / 100))
