@@ -130,6 +130,33 @@ def test_a_tag_on_a_correction_corrects_no_handoff_that_was_written_since(hold: 
     assert "since" not in hold.call("read_handoff", {})
 
 
+@pytest.mark.parametrize("how", [{"origin": "import"}, {"id": "database"}, {"id": "database", "forever": True}])
+def test_what_a_purged_correction_had_replaced_holds_again(hold: Limpet, how: dict[str, object]) -> None:
+    hold.call("write_memory", {"key": "db", "content": OLD}, by="person/cli")
+    hold.call("write_memory", {"key": "database", "content": NEW, "replaces": "db"}, by="import/file")
+    purged = hold.call("purge", how)
+    assert purged["counts"] == {"memory": 1}
+    assert memories(hold) == ["db"]
+    assert "replaced_by" not in hold.call("read_memory", {"key": "db"})
+    if "forever" in how:
+        with pytest.raises(LimpetError):
+            hold.undo()
+        assert memories(hold) == ["db"]
+        return
+    hold.undo()
+    assert memories(hold) == ["database"], "undone as one change"
+    assert hold.call("read_memory", {"key": "db"})["replaced_by"] == "database"
+    again = hold.call("purge", {**how, "dry_run": True})
+    assert (again["counts"], again["entries"][0]["id"]) == ({"memory": 1}, "database")
+
+
+def test_a_correction_and_what_it_replaced_are_purged_together(hold: Limpet) -> None:
+    for text, more in ((OLD, {}), (NEW, {"replaces": "db"})):
+        hold.call("write_memory", {"key": "database" if more else "db", "content": text, **more}, by="import/file")
+    assert hold.call("purge", {"origin": "import"})["counts"] == {"memory": 2}
+    assert memories(hold, include_replaced=True) == []
+
+
 def test_what_a_deleted_text_had_replaced_may_be_replaced_again(hold: Limpet) -> None:
     hold.call("write_memory", {"key": "db", "content": OLD})
     hold.call("write_memory", {"key": "database", "content": NEW, "replaces": "db"})

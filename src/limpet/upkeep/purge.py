@@ -24,6 +24,7 @@ from limpet.journal import file as files
 from limpet.journal.document import removal
 from limpet.journal.document.removal import RemovedPiece
 from limpet.journal.recover import journal_of
+from limpet.memory import validity
 from limpet.model import (
     FOLD,
     HANDOFF,
@@ -43,7 +44,10 @@ from limpet.model import (
     TOOL,
     Draft,
     Entry,
+    EntryName,
     Event,
+    Stamp,
+    Validity,
     iso,
 )
 from limpet.recall.recall import moment_of
@@ -147,11 +151,13 @@ def purge(
     pieces, notes = _remove_lines(ctx, entries)
     remarks += notes
     counts = Counter()
+    hidden = _replaced_by(ctx, entries)
     for batch in _batches(entries):
         edits = [edit for name in batch for edit in _edits(sought, name, pieces.get(name.key, ()))]
         changes = ctx.store.entries.edit_all(ctx.scope, edits, stamp)
         done = {(change.entry.kind, change.entry.key) for change in changes if change.seq}
         counts.update(kind for kind, _ in done)
+    _let_hold(ctx, hidden, stamp, forever=forever)
     for batch in _batches(outputs):
         counts[OUTPUT] += ctx.store.outputs.purge(ctx.scope, [name.key for name in batch], stamp)
     erased = 0
@@ -178,7 +184,9 @@ def _purge_entry(ctx: Context, id: str, dry_run: bool, forever: bool) -> Purged:
     pieces, remarks = _remove_lines(ctx, [name])
     stamp = ctx.stamp("purge", {"purge": purge_id, "origin": f"id/{name.key}"})
     edits = list(_edits(Origin("", 0, None), name, pieces.get(name.key, ())))
+    hidden = _replaced_by(ctx, [name])
     changes = ctx.store.entries.edit_all(ctx.scope, edits, stamp)
+    _let_hold(ctx, hidden, stamp, forever=forever)
     erased = 0
     if forever:
         seqs = [event.seq for event in _events_of(ctx, name) if event.before is not None]
@@ -381,6 +389,36 @@ def _storing_pieces(name: Name, pieces: Sequence[Mapping[str, Any]]) -> Decide:
         return Draft(before.content, before.session, before.tags, before.done, before.pinned, extra)
 
     return decide
+
+
+def _replaced_by(ctx: Context, names: Sequence[Name]) -> list[tuple[EntryName, EntryName]]:
+    """The notes and memory that these have replaced, each with the one that did."""
+    purged = {(name.kind, name.key) for name in names}
+    facts = [entry for kind, key in purged if kind in (NOTE, MEMORY) and (entry := _read(ctx, EntryName(kind, key)))]
+    pairs = [(Validity.of(entry.extra).replaces, EntryName(entry.kind, entry.key)) for entry in facts]
+    return [(old, by) for old, by in pairs if old is not None and old not in purged]
+
+
+def _read(ctx: Context, name: EntryName) -> Entry | None:
+    return ctx.store.entries.read(ctx.scope, *name)
+
+
+def _let_hold(ctx: Context, hidden: Sequence[tuple[EntryName, EntryName]], stamp: Stamp, *, forever: bool) -> None:
+    """What a purged text had replaced holds again: otherwise a false correction would hide the fact for ever."""
+
+    def back(by: EntryName) -> Decide:
+        def decide(before: Entry | None) -> Draft | None:
+            if before is None or Validity.of(before.extra).replaced_by != by:
+                return None
+            return validity.restored(before)
+
+        return decide
+
+    gone = [(old, by) for old, by in hidden if _read(ctx, by) is None]
+    if forever:  # as what was erased, it is not undone
+        stamp = stamp._replace(detail={**stamp.detail, "erased": True})
+    for batch in _batches(gone):
+        ctx.store.entries.edit_all(ctx.scope, [(*old, back(by)) for old, by in batch], stamp)
 
 
 def _removing(sought: Origin, name: Name) -> Decide:
