@@ -312,6 +312,8 @@ def test_versions_and_keys_travel_in_headers_and_in_meta(tmp_path: Path) -> None
         assert stale.status_code == 409
         fresh = caller.call("write_memory", {"key": "log", "content": "new text"}, If_Match='"1"')
         assert fresh.json()["version"] == 2
+        assert caller.call("delete_memory", {"key": "log"}, If_Match='"1"').status_code == 409
+        assert caller.call("read_memory", {"key": "log"}).json()["content"] == "new text"
     env = {"LIMPET_STORE": store, "LIMPET_PROJECT": PROJECT}
     with Lines([sys.executable, "-m", "limpet", "mcp", "--structured"], env) as client:
         client.open("2025-11-25")
@@ -319,6 +321,8 @@ def test_versions_and_keys_travel_in_headers_and_in_meta(tmp_path: Path) -> None
         retried = {**call, "_meta": {"limpet/idempotencyKey": "b"}}
         first, second = (client.ask("tools/call", retried)["structuredContent"] for _ in range(2))
         assert first["note_id"] == second["note_id"]
+        changed = {"name": "delete_note", "arguments": {"id": first["note_id"]}, "_meta": {"limpet/expectedVersion": 7}}
+        assert client.ask("tools/call", changed)["isError"]
         names = {tool["name"]: tool for tool in client.ask("tools/list")["tools"]}
         assert "replaces" in names["add_note"]["inputSchema"]["properties"]
         assert "idempotency_key" not in names["add_note"]["inputSchema"]["properties"]

@@ -455,3 +455,19 @@ def test_use_is_counted_and_does_not_become_a_change(hold: Limpet) -> None:
     assert hold.history(limit=1)[0].seq == seq
     with pytest.raises(errors.NotFound):
         hold.call("mark_useful", {"id": "nothing"})
+
+
+def test_what_changed_since_it_was_read_is_not_deleted(hold: Limpet) -> None:
+    notes, memory = hold.session().notes, hold.session().memory
+    id = notes.add("The port is 8080 in tests").id
+    notes.update(id, content="The port is 9090 in tests")
+    memory.write("port", "The port is 8080")
+    memory.write("port", "The port is 9090")
+    with pytest.raises(Conflict, match="is at version 2, not 1"):
+        notes.delete(id, expected_version=1)
+    with pytest.raises(Conflict, match="is at version 2, not 1"):
+        memory.delete("port", expected_version=1)
+    assert (contents(hold), memories(hold)) == (["The port is 9090 in tests"], ["port"])
+    notes.delete(id, expected_version=2)
+    memory.delete("port", expected_version=2)
+    assert (contents(hold), memories(hold)) == ([], [])

@@ -155,7 +155,9 @@ def _of_layer(entry: Entry, layer: str | None) -> Memory:
     return as_memory(entry)._replace(layer="" if layer in (None, layers.PROJECT) else str(layer))
 
 
-def delete_memory(ctx: Context, key: str, layer: str | None = None) -> DeletedMemory:
+def delete_memory(
+    ctx: Context, key: str, layer: str | None = None, expected_version: int | None = None
+) -> DeletedMemory:
     """Delete one entry. History has it, and undo brings it back."""
     name = memory_key(key)
     calling, ctx = ctx, _for_a_person(layers.named(ctx, layer), name, layer)
@@ -163,10 +165,12 @@ def delete_memory(ctx: Context, key: str, layer: str | None = None) -> DeletedMe
     def decide(before: Entry | None) -> Delete:
         if before is None:
             raise errors.no_entry("memory", name, KEYS_ADVICE)
+        if expected_version is not None and expected_version != before.version:
+            raise errors.version_moved(f"memory {name}", expected_version, before.version)
         return DELETE
 
     if layer == layers.TEAM:
-        return DeletedMemory(_delete_file(calling, ctx, name))
+        return DeletedMemory(_delete_file(calling, ctx, name, expected_version))
     change = ctx.store.entries.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("delete_memory"))
     return DeletedMemory(_of_layer(change.entry, layer))
 
@@ -203,13 +207,15 @@ def _write_file(
     return _of_layer(entry, layers.TEAM)
 
 
-def _delete_file(calling: Context, ctx: Context, key: str) -> Memory:
+def _delete_file(calling: Context, ctx: Context, key: str, expected_version: int | None) -> Memory:
     folder = layers.files_of(calling)
     with folder.alone():
         shared_files.index(ctx.store, folder, ctx.now)
         entry = ctx.store.entries.read(ctx.scope, MEMORY, key)
         if entry is None:
             raise errors.no_entry("memory", key, KEYS_ADVICE)
+        if expected_version is not None and expected_version != entry.version:
+            raise errors.version_moved(f"memory {key}", expected_version, entry.version)
         folder.remove(key)
         shared_files.index(ctx.store, folder, ctx.now)
     return _of_layer(entry, layers.TEAM)

@@ -182,10 +182,12 @@ def _answer(ctx: Context, change: Change) -> WrittenNote:
     return WrittenNote(as_note(change.entry), change.tally if change.replayed else _tally(ctx))
 
 
-def delete_note(ctx: Context, id: str) -> WrittenNote:
+def delete_note(ctx: Context, id: str, expected_version: int | None = None) -> WrittenNote:
     def decide(before: Entry | None) -> Delete:
         if before is None:
             raise errors.no_note(id)
+        if expected_version is not None and expected_version != before.version:
+            raise errors.version_moved(f"note {id}", expected_version, before.version)
         return DELETE
 
     return _answer(ctx, ctx.store.entries.edit(ctx.scope, NOTE, id, decide, ctx.stamp("delete_note")))
@@ -435,8 +437,9 @@ class SessionNotes:
         """Options: expires=, anchors=, expected_version= and idempotency_key=."""
         return self._session.do(update_note, id=id, content=content, tags=tags, done=done, **options).note
 
-    def delete(self, id: str) -> Note:
-        return self._session.do(delete_note, id=id).note
+    def delete(self, id: str, **options: Any) -> Note:
+        """Options: expected_version= and idempotency_key=."""
+        return self._session.do(delete_note, id=id, **options).note
 
     def tags(self, **options: Any) -> tuple[TagCount, ...]:
         return self._session.do(list_tags, **options).tags
