@@ -73,7 +73,7 @@ def test_purge_shows_takes_out_and_is_undone(folder: Path) -> None:
     assert reply(folder, "purge", "--origin", "tool/web_*")["counts"] == {"output": 1}
     assert reply(folder, "recall", "quince")["hits"] == []
     back = limpet(folder, "undo")
-    assert "1 entries are back" in back.stdout
+    assert "1 entry is back" in back.stdout
     assert [hit["kind"] for hit in reply(folder, "recall", "quince")["hits"]] == ["note"]
     gone = reply(folder, "purge", "--origin", "person", "--forever")
     assert gone["erased"] >= 1

@@ -92,6 +92,14 @@ def test_state(folder: Path) -> None:
     assert json.loads(says(folder, "state", "get", "build")) == {"number": 7}
 
 
+def test_what_is_used_is_counted_in_the_audit(folder: Path) -> None:
+    says(folder, "memory", "write", "db", "We use Postgres 14")
+    assert says(folder, "memory", "useful", "db") == "db was called useful 1 time\n"
+    assert says(folder, "memory", "useful", "db") == "db was called useful 2 times\n"
+    says(folder, "memory", "show", "db")
+    assert "memory db: opened 1 time, useful 2 times, cited 0 times." in limpet(folder, "audit").stderr
+
+
 def test_files_of_the_team_say_what_is_left_out_and_what_undo_does_not_reach(folder: Path) -> None:
     says(folder, "memory", "write", "db", "We use Postgres 14", "--layer", "team")
     correction = ("memory", "write", "database", "Correction: we use Postgres 16, not 14", "--layer", "team")

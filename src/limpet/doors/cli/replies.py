@@ -260,6 +260,10 @@ def _set_in(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
 
 
+def _mark_useful(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    screen.line(f"{reply['id']} was called useful {brief.counted(reply['useful'], 'time')}")
+
+
 def _delete_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
     back = FILES_BACK if arguments.get("layer") == "team" else UNDO_BACK
     screen.line(f"{reply['key']} deleted; {back}")
@@ -440,7 +444,9 @@ def _undo(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None
     if arguments.get("dry_run"):
         show_change(screen, event)
         return
-    restored = f"; {reply['restored']:,} entries are back" if "restored" in reply else ""
+    count = reply.get("restored", 0)
+    back = f"{brief.counted(count, 'entry', 'entries')} {'is' if count == 1 else 'are'} back"
+    restored = f"; {back}" if "restored" in reply else ""
     screen.line(f"change {event['seq']} undone ({event['operation']}: {event['kind']} {event['key']}){restored}")
 
 
@@ -507,6 +513,9 @@ def _sandbox(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> N
 def _audit(cli: Invocation, reply: Json) -> None:
     counts = ", ".join(f"{name} {count:,}" for name, count in reply["counts"].items())
     cli.notice(f"{counts}; looked at {reply['looked_at']['entries']:,} entries. {reply['not_known']}")
+    for use in reply.get("used", ()):
+        counts = ", ".join(f"{name} {brief.counted(use[name], 'time')}" for name in ("opened", "useful", "cited"))
+        cli.notice(f"{use['kind']} {use['id']}: {counts}.")
     for skipped in reply.get("skipped", ()):
         cli.notice(f"{skipped}.")
 
@@ -514,6 +523,8 @@ def _audit(cli: Invocation, reply: Json) -> None:
 def _purge(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
     table("entries", "kind id session at")(cli, screen, reply, arguments)
     counts = ", ".join(f"{count:,} {name}" for name, count in reply["counts"].items()) or "nothing"
+    if arguments.get("version") is not None:
+        counts = f"version {arguments['version']:,} of {arguments['id']}"
     back = "; `limpet undo` brings entries back" if reply.get("purge") and not arguments["forever"] else ""
     cli.notice(f"{counts} {'would go' if arguments['dry_run'] else 'taken out'}{back}.")
     for remark in reply["remarks"]:
@@ -555,7 +566,7 @@ RENDERERS: dict[str, Renderer] = {
     "reject_proposal": line("{id} rejected: the same text is not proposed again"),
     "list_memory": _list_memory,
     "delete_memory": _delete_memory,
-    "mark_useful": line("{id} was called useful {useful:,} times"),
+    "mark_useful": _mark_useful,
     "pin_memory": _pin_memory,
     "write_session_handoff": _write_handoff,
     "read_handoff": _read_handoff,
