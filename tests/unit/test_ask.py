@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.recall.ask import ask
-from limpet.recall.question import terms
+from limpet.recall.question import folded, terms
 from limpet.recall.units import LONG_LINE, Units, pieces
 from limpet.text.tokens import count
 
@@ -36,6 +36,7 @@ def shown(text: str, question: str, budget: int = 300) -> str:
         ("registered 3 handlers", "how many handlers did the registration make"),
         ("upgraded foo to 1.16.2-rc1", "which package went to 1.16.2-rc1"),
         ("Zażółć gęślą jaźń", "zazolc gesla"),
+        ("the ferry to \u0130stanbul", "istanbul"),
         ("the cleanup took 4 s", "how long did it take to clean up"),
     ],
 )
@@ -138,6 +139,11 @@ def test_what_else_a_log_says_of_the_order_that_was_asked_for_is_shown() -> None
     answer = shown("\n".join(events), "whose card was declined", 120)
     assert "card declined order=A-50172" in answer
     assert "order=A-50172 from=c172" in answer
+
+
+@given(st.text())
+def test_folding_a_text_moves_nothing_in_it(text: str) -> None:
+    assert len(folded(text)) == len(text)
 
 
 def test_the_last_event_of_a_kind_is_shown_before_the_first_ones() -> None:

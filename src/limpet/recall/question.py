@@ -397,6 +397,7 @@ def dated(when: When, at: int) -> float:
 
 # --- questions to one text --------------------------------------------------------------------------------------------
 
+_TWO_LOWER = "\u0130"  # the one letter that is two characters in lower case: I with a dot
 ABBREVIATION = "<"  # as a stem: any word that the full word begins with
 
 
@@ -412,9 +413,7 @@ def folded(text: str) -> str:
     """Lower case, without accents, of the same length, so that positions mean the same in both."""
     if text.isascii():
         return text.lower()
-    low = text.lower()
-    if len(low) != len(text):
-        low = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    low = text.replace(_TWO_LOWER, "i").lower()
     for letter in sorted(c for c in set(low) if ord(c) > 127)[:ACCENTED_MOST]:
         base = unicodedata.normalize("NFKD", letter)[:1]
         if base != letter and base.isalpha():
