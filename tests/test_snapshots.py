@@ -95,7 +95,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.no_transcript("codex", "/home/me/project", "Name a file instead."),
     errors.peer_not_readable("mem0", "all.json", "the file: it is not JSON"),
     errors.peer_too_big("mem0", "all.json", 300_000_000, 268_435_456),
-    errors.text_not_found("notepad", "casts", "It is empty."),
+    errors.text_not_found("notepad", "casts", "It is empty: append writes to it."),
     errors.no_note("note_1"),
     errors.no_entry("memory", "goal", "search_memory finds the keys that exist."),
     errors.no_version("notepad", 9, 2),
@@ -112,7 +112,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.secret_in_shared_file("key"),
     errors.shared_file_changed("database.md"),
     errors.shared_file_left_out("database.md", "it is new or changed"),
-    errors.no_shared_text("database", "it has a control character"),
+    errors.no_shared_text("database", "it has a control character", "change the text"),
     errors.shared_file_unusable(".limpet/memory", "it is a link, or not yours"),
     errors.no_proposal("proposal_1"),
     errors.queue_full(200),
@@ -141,7 +141,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.no_open_task("end"),
     errors.tasks_too_deep(4),
     errors.too_many_pins(50),
-    errors.nothing_folded(120, 130, 90),
+    errors.nothing_folded("the messages 120 to 130", 90),
     errors.bad_limit(-5),
     errors.request_too_big(40_125, 32_000, "user", 40_010),
     errors.tools_too_big(5_155, 4_000),
@@ -177,7 +177,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.no_item("question", "casts"),
     errors.ambiguous_item("goal", "casts", 2),
     errors.path_outside("/etc/passwd", "/memories"),
-    errors.path_refused("/memories/../x", "its names may not be empty, . or .."),
+    errors.path_refused("/memories/../x", "none of its names may be empty, '.' or '..'"),
     errors.no_file("/memories/plan.md"),
     errors.not_a_file("/memories/notes"),
     errors.file_exists("/memories/plan.md"),
@@ -433,7 +433,7 @@ def test_the_book_of_what_an_agent_meets(name: str, tmp_path: Path) -> None:
                 written = json.dumps(filled, ensure_ascii=False)
                 call = f"> {tool} {written if len(written) < 200 else written[:199] + '…'}"
                 pages.append(f"{call}\n{said(surface, client, tool, filled)}")
-    text = re.sub(r"[0-9a-f]{12}(?=[ \"(])", "3f9a1c2b77e0", "\n\n".join(pages)) + "\n"
+    text = "\n\n".join(pages).replace(kept.output.id, "3f9a1c2b77e0") + "\n"
     others = {tool for tool in OPERATIONS if "_" in tool} - names - {"begin_session"}
     assert [line for line in text.split("\n") if others & set(re.findall(r"\w+", line))] == []
     check(f"book_{name}.md", text)

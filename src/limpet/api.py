@@ -14,7 +14,16 @@ from limpet import errors
 from limpet.catalogue.ids import with_full_ids
 from limpet.catalogue.late import LateModule, LatePart, resolve
 from limpet.catalogue.operation import EVERY, Context, Operation, checked, retry_of, session_name
-from limpet.catalogue.table import SMALL, WITH_WINDOW, find, guidance, operation_of, profile
+from limpet.catalogue.table import (
+    SMALL,
+    WITH_WINDOW,
+    as_meant,
+    find,
+    guidance,
+    operation_of,
+    profile,
+    reworded,
+)
 from limpet.light import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from limpet.memory import handoff
 from limpet.memory.handoff import ROOM as HANDOFF_ROOM
@@ -303,11 +312,16 @@ class Limpet:
 
         def handler(operation: Operation) -> Callable[[Mapping[str, Any]], ToolAnswer]:
             def handle(arguments: Mapping[str, Any]) -> ToolAnswer:
-                return self.answer(operation, arguments, session, "agent/tools")
+                try:
+                    return self.answer(operation, as_meant(operation, arguments), session, "agent/tools")
+                except errors.LimpetError as problem:
+                    listed = operation.input_schema(**how)["properties"]
+                    raise reworded(problem, operation, arguments, listed, names) from problem
 
             return handle
 
         operations = {op.name: op for op in (*profile(profile_name), *map(find, also))}.values()
+        names = [op.name for op in operations]
         how: dict[str, Any] = {"small": profile_name in SMALL, "bounds": self._bounds, "session": session is None}
         return [Tool(op.name, op.description(), op.input_schema(**how), handler(op)) for op in operations]
 

@@ -15,13 +15,16 @@
 
 A problem is created once, where it is detected, and every door shows the same sentence. A row of the table is called
 with its values, in the order in which the sentence names them: `errors.no_note(id)`. The name of the row
-is the problem's code. In a sentence, {x!r} is the value quoted and shortened, {x:kind} the JSON name of its type, and
-a list is joined with commas. tests/test_snapshots.py prints every sentence and checks the arguments of every call.
+is the problem's code. In a sentence, {x!r} is the value quoted and shortened, {x:typed} the JSON name of its type with
+the value, and a list is joined with commas. tests/test_snapshots.py prints every sentence and checks the arguments of
+every call.
 """
 
 from __future__ import annotations
 
-from limpet.light import Generic, Self, TypeVar, re
+from contextlib import suppress
+
+from limpet.light import Generic, Self, TypeVar, json, re
 
 
 class LimpetError(Exception):
@@ -92,7 +95,10 @@ UNWRITABLE = (StoreReadOnly, StoreFull, StoreBusy)  # nothing can be written now
 
 def quoted(value: object, most: int = 60) -> str:
     """A value as it appears inside a message: quoted when it is text, and cut to `most` characters."""
-    text = repr(value)
+    return shortened(repr(value), most)
+
+
+def shortened(text: str, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -100,6 +106,14 @@ def a_kind(value: object) -> str:
     """The JSON name of a value's type, for messages that agents read."""
     names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", tuple: "a list"}
     return "null" if value is None else names.get(type(value), "an object")
+
+
+def _as_json(value: object) -> str:
+    """A value as who sent it wrote it; a text is quoted as in every other sentence."""
+    if isinstance(value, bool | list | tuple | dict):
+        with suppress(TypeError, ValueError, RecursionError):
+            return shortened(json.dumps(value, ensure_ascii=False))
+    return quoted(value)
 
 
 class _Value:
@@ -112,8 +126,8 @@ class _Value:
         return quoted(self.value)
 
     def __format__(self, spec: str) -> str:
-        if spec == "kind":
-            return a_kind(self.value)
+        if spec == "typed":
+            return a_kind(self.value) if self.value is None else f"{a_kind(self.value)} ({_as_json(self.value)})"
         if isinstance(self.value, list | tuple):
             return ", ".join(map(str, self.value))
         return format(self.value, spec)
@@ -200,7 +214,9 @@ shared_file_left_out = Conflict.says(
     "{name} in .limpet/memory does not count now: {why}. Nothing was written; a person settles that first, in the file "
     "or with `limpet trust`."
 )
-no_shared_text = BadInput.says("the text for {key!r} makes no shared file: {why}. Nothing was written.")
+no_shared_text = BadInput.says(
+    "the text for {key!r} makes no shared file: {why}. Nothing was written; {advice}, then call again."
+)
 shared_file_unusable = BadInput.says("{folder} cannot be used: {why}. Nothing was written; put a plain folder there.")
 no_proposal = NotFound.says(
     "nothing with the id {id!r} waits for review: it was decided, or a newer text took its place. Nothing was changed; "
@@ -257,7 +273,7 @@ not_json = BadInput.says(
 unstorable = BadInput.says("{what} holds {why}, which cannot be stored as text. Remove it and call again.")
 missing = BadInput.says("{operation} needs {name}, which was not given. Call again with {name}.")
 wrong_type = BadInput.says(
-    "{name} of {operation} is {value:kind} ({value!r}); it must be {rule}. Correct it and call again.",
+    "{name} of {operation} is {value:typed}; it must be {rule}. Correct it and call again.",
     "operation name value rule",
 )
 not_one_of = BadInput.says(
@@ -387,10 +403,12 @@ too_many_pins = BadInput.says(
     "one first."
 )
 nothing_folded = NotFound.says(
-    "no fold covers the messages {first:,} to {last:,}; this session has {total:,} messages. The text of a "
-    "fold says which messages it stands for."
+    "no fold covers {messages}; this session has {total:,}. The text of a fold says which messages it stands for."
 )
-bad_limit = BadInput.says("limit is {limit}; it is the number of tokens that the model's window holds, from 1 on.")
+bad_limit = BadInput.says(
+    "limit is {limit}; it must be the number of tokens that the model's window holds, from 1 on. Give that, or leave "
+    "limit out."
+)
 request_too_big = BadInput.says(
     "the request has {used:,} tokens and the window {limit:,}; the largest part is {part} with {size:,}. Shorten that, "
     "pass shorten=True so that long messages are kept as outputs, or use a larger window."
@@ -584,7 +602,9 @@ bad_evidence = BadInput.says(
     "word-for-word quote behind it if you like, or user: and what they said. Nothing was written."
 )
 few_scenarios = BadInput.says(
-    "{got} test scenarios were given; a decision needs {needed}: the usual case, an edge, a failure. Add them."
+    "a decision needs {needed} test scenarios and came with {got}: the usual case, an edge, a failure. Add what is "
+    "missing.",
+    "got needed",
 )
 no_item = NotFound.says("no open {section} in the journal holds {text!r}. recover_journal with level 3 shows them all.")
 ambiguous_item = BadInput.says(

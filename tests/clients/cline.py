@@ -8,11 +8,12 @@ import signal
 from pathlib import Path
 
 from clients.install import installed
-from clients.kit import SERVERS, Agent, Talk, as_texts
+from clients.kit import SERVERS, Agent, Talk, as_texts, at_a_terminal
 from clients.stub import Json, Turn
 from clients.stub_chat import Chat
 
 VERSION = "3.0.65"
+READY, LEAVE = "Ask anything", "\x03"  # on its screen; Ctrl-C, twice
 
 
 class Cline(Agent):
@@ -32,10 +33,26 @@ class Cline(Agent):
             address = f"{stub.address}/v1"
             try:
                 self.run([str(self.program), "auth", "-p", "openai", "-k", "dummy", "-m", "stub-model", "-b", address])
-                self.run([str(self.program), "--json", "-t", "100", prompt])
+                if resume:
+                    self.at_its_screens(stub, prompt, resume, len(turns))
+                else:
+                    self.run([str(self.program), "--json", "-t", "100", prompt])
             finally:
                 self.end_daemons()
-        return Talk(stub, "")
+        sessions = sorted((self.home / ".cline" / "data" / "sessions").glob("*_*"))
+        return Talk(stub, resume or sessions[-1].name)
+
+    def at_its_screens(self, stub: Chat, prompt: str, session: str, turns: int) -> None:
+        """It resumes there. The prompt is typed as a person does, and Enter is a press of its own."""
+        at_a_terminal(
+            [str(self.program), "--id", session, "--auto-approve", "true"],
+            self.project,
+            self.environment | {"TERM": "xterm-256color"},
+            READY,
+            LEAVE,
+            typed=(prompt, "\r"),
+            answered=lambda: len(stub.requests) >= turns,
+        )
 
     def results(self, request: Json) -> list[str]:
         return as_texts(message["content"] for message in request["messages"] if message["role"] == "tool")

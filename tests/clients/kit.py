@@ -6,15 +6,18 @@ test_agents.py, once.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,10 +103,20 @@ class Agent:
 
 
 def at_a_terminal(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], ready: str, leave: str, seconds: float = 60
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    ready: str,
+    leave: str,
+    seconds: float = 60,
+    typed: Iterable[str] = (),
+    answered: Callable[[], bool] = lambda: True,
 ) -> str:
-    """Run a program at a terminal of its own until `ready` is on the screen, then press `leave` until it ends."""
+    """Run a program at a terminal of its own until `ready` is on the screen. Then press what is `typed`, wait until it
+    is `answered`, and press `leave` until it ends."""
+    keys = iter(typed)
     ours, theirs = pty.openpty()
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
     ) as process:
@@ -117,7 +130,8 @@ def at_a_terminal(
                 if ready in screen and not pressed:
                     pressed = time.monotonic() + 4
                 if pressed and time.monotonic() > pressed:
-                    os.write(ours, leave.encode())
+                    key = next(keys, "") or (leave if answered() else "")
+                    os.write(ours, key.encode())
                     pressed = time.monotonic() + 0.5
             assert process.poll() is not None, screen[-3_000:]
         finally:

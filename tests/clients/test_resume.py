@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from clients.claude_code import ClaudeCode
+from clients.cline import Cline
 from clients.codex import Codex
 from clients.copilot import Copilot
 from clients.gemini import Gemini
@@ -43,3 +44,19 @@ def test_resumes_do_not_pile_up_what_first_results_bring(kind: type[Agent], tmp_
     assert len(results) == 4, "the conversation was not resumed"
     assert sum("Casts come next." in result for result in results) == 1
     assert sum("- [ ] casts" in result for result in results) == 1
+
+
+@pytest.mark.parametrize("kind", [Cline], ids=lambda one: one.name)
+def test_resumes_do_not_pile_up_where_no_session_is_named(kind: type[Agent], tmp_path: Path) -> None:
+    """Each resume is a session of its own. A handoff that was worked with does not come to it."""
+    agent = kind(tmp_path)
+    agent.limpet("install", agent.name)
+    agent.limpet("handoff", "write", "Casts come next.", "--session", "earlier")
+    write = Use("write_notepad", {"content": "- [ ] casts"}, "limpet")
+    _, session = agent.ask("port it", write, Use("read_notepad", {}, "limpet"), Say("noted"))
+    notes = [Use("add_note", {"content": f"Finding {number}"}, "limpet") for number in range(3)]
+    talks = [agent.ask("go on", note, Say("going on"), resume=session) for note in notes]
+    results = agent.results(talks[-1].stub.requests[-1])
+    assert len(results) == 5, "the conversation was not resumed"
+    assert sum("Casts come next." in result for result in results) == 1
+    assert sum("- [ ] casts" in result for result in results) == 1, "what it read itself"

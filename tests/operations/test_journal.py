@@ -109,7 +109,7 @@ def test_evidence_that_does_not_stand_is_refused_and_nothing_is_written(
 
 def test_a_decision_needs_its_fields(hold: Limpet, folder: Path) -> None:
     for wrong, why in (
-        ({"scenarios": ["one", " "]}, "1 test scenarios were given; a decision needs 3"),
+        ({"scenarios": ["one", " "]}, "a decision needs 3 test scenarios and came with 1"),
         ({"title": " "}, "title is empty"),
         ({"decision": ""}, "decision is empty"),
         ({"rationale": "x" * 2_001}, "rationale has 2,001 characters"),

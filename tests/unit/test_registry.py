@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from typing import Any
 
 import jsonschema
@@ -91,8 +92,9 @@ def test_an_operation_outside_of_sessions_takes_no_session() -> None:
 def test_a_wrong_type_names_the_value_and_what_is_wanted(name: str, value: object, kind: str, wanted: str) -> None:
     problem = refusal({**GOOD, name: value})
     assert problem.code == "wrong_type"
+    shown = json.dumps(value) if isinstance(value, bool | list | dict) else errors.quoted(value)
     assert problem.message == (
-        f"{name} of add_note is {kind} ({errors.quoted(value)}); it must be {wanted}. Correct it and call again."
+        f"{name} of add_note is {kind} ({shown}); it must be {wanted}. Correct it and call again."
     )
 
 

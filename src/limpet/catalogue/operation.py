@@ -92,6 +92,7 @@ class Param(NamedTuple):
     everywhere: bool = True  # listed in the small profiles too; it is accepted there in any case
     names: str = ""  # the kind of entry that it names by id
     bound: str = ""  # the setting in Bounds that limits its characters, or its members
+    blank: bool = False  # an empty text says something, although it may be left out
 
     def schema(self, bounds: settings.Bounds) -> Json:
         most = {} if not self.bound else {_MOST[self.type]: getattr(bounds, self.bound)}

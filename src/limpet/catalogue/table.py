@@ -13,6 +13,7 @@ from limpet import errors, limits, prompts
 from limpet.catalogue.operation import ADMIN, INTEGER_MAX, READ, WRITE, Operation, Param
 from limpet.light import Any, re
 from limpet.model import KINDS, NOTE, PIN
+from limpet.text import brief
 
 PROFILES = ("core", "coding", "full", "agent")
 SMALL = ("core", "coding")  # profiles for clients that count every byte
@@ -46,7 +47,7 @@ _EDIT = (
     Param("operation", required=True, choices=("find_replace", "append", "prepend", "delete")),
     Param("content"),
     Param("find"),
-    Param("replace"),
+    Param("replace", blank=True),
     Param("replace_all", "boolean"),
     _EXPECTED_VERSION,
 )
@@ -524,6 +525,59 @@ def guidance(names: Iterable[str]) -> str:
     present = set(names)
     tools = {part: [row.name for row in ROWS if row.guidance == part and row.name in present] for part in GUIDANCE}
     return "\n".join(prompts.guidance(part, its_tools) for part, its_tools in tools.items() if its_tools)
+
+
+# --- calls as models make them, and refusals as they read them --------------------------------------------------------
+
+_TAG_PARAMS = {"tags", "tags_any", "tag"}
+_NEVER_ALONE = {"expected_version", "session_id"}  # they change nothing by themselves
+
+
+def tool_named(name: str, offered: Mapping[str, Operation]) -> Operation | None:
+    """The tool that a model calls by this name; models write it in other cases, and with hyphens."""
+    operation = offered.get(listed_name(name))
+    return operation if operation is not None else offered.get(listed_name(name.lower().replace("-", "_")))
+
+
+def as_meant(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments without those that may be left out and are an empty text: some clients have their model fill in
+    all of them. An empty text that says something stays. Tags are as they were stored, not as answers show them."""
+    optional = {param.name for param in operation.all_params() if not (param.required or param.blank)}
+    return {
+        name: _bare_tags(argument) if name in _TAG_PARAMS else argument
+        for name, argument in arguments.items()
+        if argument != "" or name not in optional
+    }
+
+
+def _bare_tags(argument: Any) -> Any:
+    if isinstance(argument, list):
+        return [tag for member in argument for tag in _shown_tags(member) or [member]]
+    tags = _shown_tags(argument)
+    return (tags[0] if len(tags) == 1 else tags) if tags else argument
+
+
+def _shown_tags(argument: object) -> list[str]:
+    return brief.untagged(argument) if isinstance(argument, str) else []
+
+
+def reworded(
+    problem: errors.LimpetError,
+    operation: Operation,
+    arguments: Mapping[str, Any],
+    listed: Iterable[str],
+    tools: Iterable[str],
+) -> errors.LimpetError:
+    """A refusal that names those arguments and tools which the model has in its list, not all that are accepted."""
+    if problem.code == "unknown_argument":
+        accepted = {param.name for param in operation.all_params()}
+        unknown = next((name for name in arguments if name not in accepted), "")
+        problem = errors.unknown_argument(operation.name, unknown, list(listed))
+    elif problem.code == "nothing_to_update":
+        needed = {param.name for param in operation.params if param.required} | _NEVER_ALONE
+        *names, last = [name for name in listed if name not in needed]
+        problem = errors.nothing_to_update(operation.name, f"{', '.join(names)} or {last}")
+    return type(problem)(problem.code, for_agent(problem.message, tools))
 
 
 def for_agent(text: str, tools: Iterable[str]) -> str:

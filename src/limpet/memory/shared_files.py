@@ -146,7 +146,7 @@ class SharedFolder:
         if len(content) > FILE_BYTES:
             raise errors.too_long("content", len(content), FILE_BYTES, "Split it over several keys.")
         if why := parsed(name, content).problem:
-            raise errors.no_shared_text(key, why)
+            raise errors.no_shared_text(key, why, "change the text")
         with _opened(self.root, make=True) as folder:
             if folder is None:
                 raise errors.shared_file_unusable(f"{FOLDER}/{NAME}", "it is a link, or not yours")
@@ -189,7 +189,7 @@ class SharedFolder:
         files = self.read()
         file = next((file for file in files if file.key == key or (file.problem and file.name == own)), None)
         if file is None and len(files) >= FILES_MAX:
-            raise errors.no_shared_text(key, f"there are {FILES_MAX} files already, and no more are read")
+            raise errors.no_shared_text(key, f"there are {FILES_MAX} files already, and no more are read", "delete one")
         if file is not None and (file.problem or not self.trusts(file.digest)):
             raise errors.shared_file_left_out(file.name, file.problem or "it is new, or changed since it was trusted")
         return file

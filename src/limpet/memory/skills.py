@@ -117,7 +117,7 @@ def read_skill(ctx: Context, name: str) -> Body:
     skill = next((skill for skill in skills if skill.name == name), None)
     if skill is None:
         names = ", ".join(existing.name for existing in skills[:NAMES_SHOWN])
-        raise errors.no_entry("skill", name, f"Those that exist: {names or 'none'}.")
+        raise errors.no_entry("skill", name, f"Those that exist: {names}." if names else "There are none yet.")
     size = tokens.count(skill.body)
     if size <= limits.SKILL_BODY_TOKENS:
         return Body(skill, skill.body, size)

@@ -16,9 +16,9 @@ from limpet import prompts as texts
 from limpet.api import Instructions
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import DEFAULTS, EVERY
-from limpet.catalogue.table import OPERATIONS, SMALL, find, for_agent, guidance, listed_name
+from limpet.catalogue.table import OPERATIONS, SMALL, as_meant, find, for_agent, guidance, reworded, tool_named
 from limpet.catalogue.table import profile as operations_of
-from limpet.errors import BadInput, LimpetError, NotFound, quoted, unknown_argument
+from limpet.errors import BadInput, LimpetError, NotFound, quoted
 from limpet.light import TYPE_CHECKING
 from limpet.memory import handoff
 from limpet.protocol.jsonrpc import (
@@ -251,7 +251,7 @@ class Surface:
     def writes(self, params: Json) -> bool:
         """Whether a tool call can take the write lock of the store, for which it may have to wait."""
         name = params.get("name")
-        operation = self._operations.get(listed_name(name)) if isinstance(name, str) else None
+        operation = tool_named(name, self._operations) if isinstance(name, str) else None
         return operation is not None and not operation.read_only
 
     # --- getting to know each other -----------------------------------------------------------
@@ -359,10 +359,10 @@ class Surface:
         if not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "arguments of tools/call is an object.")
         offered = self._offered(params, client)
-        operation = offered.get(listed_name(name))
+        operation = tool_named(name, offered)
         if operation is None:
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {quoted(name)}. The tools are {', '.join(offered)}.")
-        arguments = _with_meta(operation, arguments, params.get("_meta"))
+        arguments = as_meant(operation, _with_meta(operation, arguments, params.get("_meta")))
         if operation.name in self._begin and not arguments.get("session_id"):
             arguments = {**arguments, "session_id": f"s-{os.urandom(6).hex()}"}
         self._mark_used(client)
@@ -381,7 +381,8 @@ class Surface:
             masking = Masking()
             value = self._hold.run(operation, arguments, self._session_of(params, client), self._by, masking)
         except LimpetError as problem:
-            return refused_call(self._in_listed_words(operation, arguments, problem, params, client), offered)
+            listed = self._listed(operation, params, client)
+            return refused_call(reworded(problem, operation, arguments, listed, offered))
         client.greeted.add(session)
         self._remember_shown(client, session, first, value, goes_on=goes_on)
         context = "\n\n".join(filter(None, (first.text, client.remark)))
@@ -401,17 +402,10 @@ class Surface:
         if parent and isinstance(session, str) and not self._reader and self._session is None:
             tree.attach(self._hold.context(session, self._by), parent, "")
 
-    def _in_listed_words(
-        self, operation: Operation, arguments: Json, problem: LimpetError, params: Json, client: ClientState
-    ) -> LimpetError:
-        """A refusal of an argument that names those which the list of tools shows, not all that are accepted."""
-        if problem.code != "unknown_argument":
-            return problem
-        accepted = {param.name for param in operation.all_params()}
-        unknown = next((name for name in arguments if name not in accepted), "")
+    def _listed(self, operation: Operation, params: Json, client: ClientState) -> list[str]:
+        """The arguments of a tool that this client's list of tools shows."""
         session = client.lists_session or not self._knows_session(params, client)
-        listed = operation.input_schema(small=self._profile in SMALL, session=session)["properties"]
-        return unknown_argument(operation.name, unknown, list(listed))
+        return list(operation.input_schema(small=self._profile in SMALL, session=session)["properties"])
 
     def _check_session(self, operation: Operation, name: str, params: Json, client: ClientState) -> None:
         """A client works in its own session and those that began in it. One that has none names one that exists."""

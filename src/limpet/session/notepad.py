@@ -108,7 +108,7 @@ def text_edit(
         if content is not None:
             raise errors.not_used(name, condition, "content")
         return lambda text: _containing(what, text, find).replace(find, replace, -1 if replace_all else 1)
-    if find is not None or replace is not None:
+    if find is not None or replace:  # a model that is made to fill every argument fills it with nothing
         raise errors.not_used(name, condition, "find and replace")
     if not content:
         raise errors.needs(name, condition, "content (not empty)")
@@ -128,7 +128,7 @@ def _containing(what: str, text: str, find: str) -> str:
 
 def _hint(text: str, find: str) -> str:
     if not text:
-        return "It is empty."
+        return "It is empty: append writes to it."
     from limpet.text import diff  # late: every hook loads this module, and only a failed edit needs it
 
     close = diff.nearest(text, find)

@@ -17,6 +17,7 @@ _AT_LEAST = 2  # of a unit, before the next larger one is used: 36 h and not 1 d
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"
 _LONG = 200  # characters: a longer value has lines of its own
 _ALWAYS = {"ok": True, "status": "ok"}  # say nothing
+_TAGGED = r'#(?:"((?:[^"\\]|\\.)+)"|([^\s"]+?)(?=[\s,]+#|\s*$))'
 DATA = "(data)"  # a text that neither a person nor an agent of this project wrote: no instruction
 
 
@@ -46,6 +47,14 @@ def item(head: Iterable[str], text: str, origin: str = "agent") -> str:
 def tagged(tags: Iterable[str]) -> str:
     """Tags as #word, which costs a model the least; one of several words in quotation marks, which it cannot end."""
     return " ".join(f"#{tag}" if len(tag.split()) == 1 and '"' not in tag else f"#{_quoted(tag)}" for tag in tags)
+
+
+def untagged(text: str) -> list[str]:
+    """The tags in a text that is written as `tagged` writes them; none in any other."""
+    text = text.strip()
+    if not re.fullmatch(rf"(?:{_TAGGED}[\s,]*)+", text):
+        return []
+    return [word or re.sub(r"\\(.)", r"\1", quoted) for quoted, word in re.findall(_TAGGED, text)]
 
 
 def _quoted(tag: str) -> str:

@@ -94,7 +94,7 @@ def _name_problem(names: Sequence[str]) -> str:
     """What is wrong with the names of a path. Names are taken as they are, without resolving or decoding."""
     for name in names:
         if name in ("", ".", ".."):
-            return "its names may not be empty, . or .."
+            return "none of its names may be empty, '.' or '..'"
         if name != name.strip() or not name.isprintable() or "\\" in name:
             return "a name is visible characters without a backslash, and without a space at either end"
     return ""

@@ -274,7 +274,7 @@ def uncompact(ctx: Context, first: int, last: int | None = None) -> RestoredMess
     stored = transcript.messages(ctx)
     history = [message.message for message in stored]
     if not 1 <= first <= end <= len(history):
-        raise errors.nothing_folded(first, end, len(history))
+        raise _nothing_folded(first, end, len(history))
     start, stop = expand(history, first - 1, end - 1)
     changed = _restore(ctx, stored, start, stop)
     while hiding := _hiding(ctx, stored, start, stop):  # below a fold there may be an earlier one
@@ -282,9 +282,13 @@ def uncompact(ctx: Context, first: int, last: int | None = None) -> RestoredMess
         for entry in hiding:
             ctx.store.entries.edit(ctx.scope, entry.kind, entry.key, _showing(start, stop), ctx.stamp("uncompact"))
     if not changed:
-        raise errors.nothing_folded(first, end, len(history))
+        raise _nothing_folded(first, end, len(history))
     text, cut = tokens.cut(words(history[start : stop + 1]), limits.OUTPUT_READ_TOKENS)
     return RestoredMessages(start + 1, stop + 1, text, cut)
+
+
+def _nothing_folded(first: int, end: int, total: int) -> errors.LimpetError:
+    return errors.nothing_folded(f"message {first:,}" if first == end else f"the messages {first:,} to {end:,}", total)
 
 
 def show_window(ctx: Context) -> Gauge:
