@@ -32,6 +32,8 @@ TOKEN = "a-token-for-stories"
 class Computer:
     """One person's machine. Nothing of the computer that runs the test is visible in it."""
 
+    timeout: float = TIMEOUT_SECONDS  # of every program
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.home = folder / "home"
@@ -52,7 +54,7 @@ class Computer:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=TIMEOUT_SECONDS,
+            timeout=self.timeout,
             check=False,
         )
         assert done.returncode == 0, f"{command} failed:\n{done.stdout}{done.stderr}"
@@ -70,7 +72,7 @@ class Computer:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=TIMEOUT_SECONDS,
+            timeout=self.timeout,
             check=False,
         )
         assert done.returncode not in (0, 1), f"{words} did not fail as it should:\n{done.stdout}{done.stderr}"
@@ -122,7 +124,7 @@ class Computer:
 
     def text_of(self, path: Path) -> str:
         """What some process writes into a file, once it is there."""
-        until = time.monotonic() + TIMEOUT_SECONDS
+        until = time.monotonic() + self.timeout
         while not (path.exists() and path.read_text(encoding="utf-8").endswith("\n")):
             assert time.monotonic() < until, f"{path} was not written"
             time.sleep(0.02)
@@ -137,11 +139,11 @@ class Computer:
             assert server.stdout is not None
             found = next(filter(None, map(LISTENING.search, server.stdout)))
             headers = {"Authorization": f"Bearer {token}"}
-            with httpx2.Client(base_url=found[1], headers=headers, timeout=TIMEOUT_SECONDS) as client:
+            with httpx2.Client(base_url=found[1], headers=headers, timeout=self.timeout) as client:
                 yield client
         finally:
             server.terminate()
-            server.communicate(timeout=TIMEOUT_SECONDS)
+            server.communicate(timeout=self.timeout)
 
 
 class Pipes:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import random
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import pytest
 
-from life import composed
+from life import composed, pace
+from life import world as world_of_stories
 from life.composed import Step, shortest, tell
 from life.kinds import KINDS, Kind
+from life.pace import Slow
 from life.world import Broken, World
 
+LOCKED_SECONDS = 4.0
 # A short story of many kinds through every door, which takes some seconds.
 SHORT = (
     "note_added memory_written notepad_written worktree_added foreign_language server_killed handoff_left "
@@ -46,6 +54,50 @@ def test_what_fails_is_noticed_and_shortened(monkeypatch: pytest.MonkeyPatch) ->
     failure = shortest(steps, words)
     assert [step.kind for step in failure.steps] == ["note_added", "loses_a_note"]
     assert "Broken: the note note_" in failure.words
+
+
+@contextmanager
+def held(store: str) -> Iterator[None]:
+    """Somebody has the write lock of a store for a while."""
+    con = sqlite3.connect(store, isolation_level=None, check_same_thread=False)
+    con.execute("BEGIN IMMEDIATE")
+    letting_go = threading.Timer(LOCKED_SECONDS, con.execute, ("ROLLBACK",))
+    letting_go.start()
+    try:
+        yield
+    finally:
+        letting_go.join()
+        con.close()
+
+
+@pytest.mark.parametrize("machine", ["quick", "slow"])
+def test_a_call_that_waits_for_a_lock_is_told_from_a_slow_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str
+) -> None:
+    monkeypatch.setattr(world_of_stories, "SLOW_SECONDS", LOCKED_SECONDS / 2)
+    world, chance = World(tmp_path), random.Random(1)
+    try:
+        project = world.projects[0]
+        world.call(chance, project, "add_note", {"content": "before the lock"}, doors=("library",))
+        store = world.machine.answer("project", "show", "--json", where=project.folder)["store"]
+        waiting = threading.Event()
+        # In place of the simplest command: one that is done at once, and one that needs far longer than usual.
+        world.machine.pace.simplest = (lambda: None) if machine == "quick" else (lambda: waiting.wait(LOCKED_SECONDS))
+        monkeypatch.setattr(pace, "USUAL_SECONDS", LOCKED_SECONDS / 1_000)
+        with held(store), pytest.raises(Slow) if machine == "quick" else nullcontext():
+            world.call(chance, project, "add_note", {"content": "after the lock"}, doors=("library",))
+    finally:
+        world.close()
+
+
+def test_the_simplest_command_shares_nothing_with_the_stories(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    try:
+        world.machine.pace.simplest()
+        assert list((tmp_path / "alone").rglob("*.db"))
+        assert not list(world.machine.home.rglob("*.db"))
+    finally:
+        world.close()
 
 
 def test_a_story_is_its_number() -> None:

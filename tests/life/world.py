@@ -25,7 +25,8 @@ from typing import Any
 import httpx2
 
 import limpet
-from life.kit import COMMAND, LISTENING, TIMEOUT_SECONDS, TOKEN, Computer
+from life.kit import COMMAND, LISTENING, TOKEN, Computer
+from life.pace import Pace
 from limpet.catalogue.table import find
 
 CALLS = str(Path(__file__).with_name("calls.py"))
@@ -33,7 +34,11 @@ REFERENCE = re.compile(r"Output cached: ([0-9a-f]{12,64})")
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "story", "version": "1"}}
 DISK_BYTES = 64 << 20
 PROFILE = "agent"  # of every server
-SLOW_SECONDS = 30.0  # nothing that a story does takes so long on any machine, but waiting for a lock
+# Where the machine has time (`Pace`). Nothing that a story does takes so long, but waiting for a lock.
+SLOW_SECONDS = 30.0  # of a call
+PROGRAM_SECONDS = 100.0  # of a program that does several things
+HOOK_SECONDS = 5  # after which a hook gives up, because the agent waits for it
+HANGS_SECONDS = 900.0  # however slow the machine is
 Json = dict[str, Any]
 Call = tuple[str, Any, str]  # operation, arguments, session
 
@@ -86,10 +91,26 @@ class Project:
 class Machine(Computer):
     """A computer on which programs can be watched, cut off and started with other limits."""
 
+    timeout = HANGS_SECONDS
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.pace = Pace(self._simplest)
+
     @property
     def environment(self) -> dict[str, str]:
         source = str(Path(limpet.__file__).resolve().parent.parent)
-        return {**super().environment, "PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1"}
+        # `World.hook` says whether one took too long. On a busy machine it shall not give up.
+        patient = {"LIMPET_SET": f"hooks.seconds={HANGS_SECONDS:.0f}"}
+        return {**super().environment, **patient, "PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def _simplest(self) -> None:
+        """What a call does at least, where it waits for nobody: a program starts, and its change is on the disk."""
+        alone = self.folder / "alone"
+        alone.mkdir(exist_ok=True)
+        words, environment = (*COMMAND, "state", "set", "--json", "--", "pace", "-"), {"HOME": str(alone)}
+        process = self.popen(*words, where=alone, env=self.environment | environment)
+        process.communicate(str(time.time_ns()), timeout=self.timeout)
 
     def popen(self, *command: str, where: Path, **more: Any) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
@@ -97,12 +118,13 @@ class Machine(Computer):
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, **options)
 
     def finish(self, process: subprocess.Popen[str], stdin: str = "") -> tuple[int, str, str]:
-        try:
-            out, err = process.communicate(stdin, timeout=TIMEOUT_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            raise Broken(f"did not end within {TIMEOUT_SECONDS} s: {process.args!r}") from None
+        with self.pace.watched(f"{process.args!r}", PROGRAM_SECONDS):
+            try:
+                out, err = process.communicate(stdin, timeout=self.timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                raise Broken(f"did not end within {self.timeout:.0f} s: {process.args!r}") from None
         if "Traceback (most recent call last)" in err:
             raise Broken(f"a traceback of {process.args!r}: {err[-800:]}")
         return process.returncode, out, err
@@ -166,7 +188,7 @@ class Server:
         self.process.stdin.close()
         self.process.stdin = None
         try:
-            _, err = self.process.communicate(timeout=TIMEOUT_SECONDS)
+            _, err = self.process.communicate(timeout=HANGS_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise Broken("the MCP server stayed behind after its client had left") from None
@@ -265,11 +287,8 @@ class World:
         weights = [{"http": 1, "library": 2}.get(door, 3) for door in able]
         door = chance.choices(able, weights)[0]
         self.log(f"    {door} {operation} {json.dumps(arguments, ensure_ascii=False)[:100]} in {place.name}")
-        began = time.monotonic()
-        values = self._through(door, chance, project, place, (operation, arguments, session))
-        if time.monotonic() - began > SLOW_SECONDS:
-            raise Broken(f"{operation} through {door} took {time.monotonic() - began:.0f} s")
-        return values
+        with self.machine.pace.watched(f"{operation} through {door}", SLOW_SECONDS):
+            return self._through(door, chance, project, place, (operation, arguments, session))
 
     def _through(self, door: str, chance: random.Random, project: Project, place: Path, call: Call) -> Json:
         operation, arguments, session = call
@@ -312,18 +331,19 @@ class World:
             if found is None:
                 raise Broken("limpet serve did not start")
             headers = {"Authorization": f"Bearer {TOKEN}"}
-            with httpx2.Client(base_url=found[1], headers=headers, timeout=TIMEOUT_SECONDS) as client:
+            with httpx2.Client(base_url=found[1], headers=headers, timeout=HANGS_SECONDS) as client:
                 client.headers["X-Process"] = str(server.pid)
                 yield client
         finally:
             server.terminate()
-            server.communicate(timeout=TIMEOUT_SECONDS)
+            server.communicate(timeout=HANGS_SECONDS)
 
     def hook(self, event: str, where: Path, session: str, **payload: object) -> Json:
-        """An event of Claude Code. It is answered, whatever happens."""
+        """An event of Claude Code. It is answered, whatever happens, and in time if the machine has time."""
         given = {"session_id": session, "cwd": str(where), **payload}
         words = (*COMMAND, "hook", "--client", "claude-code", event)
-        code, out, err = self.machine.finish(self.machine.popen(*words, where=where), json.dumps(given))
+        with self.machine.pace.watched(f"the hook {event}", HOOK_SECONDS):
+            code, out, err = self.machine.finish(self.machine.popen(*words, where=where), json.dumps(given))
         if code or err:
             raise Broken(f"the hook {event} ended with {code}: {err[-500:]}")
         return dict(json.loads(out)) if out.strip() else {}
