@@ -82,6 +82,11 @@ def test_every_claim_of_the_readme_has_a_link_to_what_shows_it() -> None:
         *re.findall(r"^## (?:Measured|Trust)$(.*?)(?=^## )", readme, re.M | re.DOTALL),
     )
     claims = [claim for part in parts for claim in re.split(r"^- ", part, flags=re.MULTILINE)[1:]]
-    assert len(claims) > 12
+    # What it is for whom: each paragraph that begins with bold words, and what follows it.
+    doors = readme.partition("\n## For other clients")[2].partition("\n## ")[0]
+    claims += re.split(r"^(?=\*\*)", doors, flags=re.MULTILINE)[1:]
+    claims.append(readme.partition("\n## For a coding agent")[2].partition("\n## ")[0])
+    claims.append(readme.partition("\n## For Python")[2].partition("\n## ")[0])
+    assert len(claims) > 20
     for claim in claims:
-        assert re.search(r"\]\(docs/(claims|benchmarks|reliability|scale|scoreboard)\.md#", claim), claim
+        assert re.search(r"\]\(docs/(claims|benchmarks|reliability|scale|scoreboard|clients)\.md#", claim), claim
