@@ -46,8 +46,12 @@ class Model:
         )
         self._in, self._out = cast(IO[str], self.process.stdin), cast(IO[str], self.process.stdout)
 
-    def ask(self, messages: Sequence[Mapping[str, str]], schema: object, *, tokens: int = TOKENS) -> Said:
-        print(json.dumps({"messages": messages, "schema": schema, "tokens": tokens}), file=self._in, flush=True)
+    def ask(
+        self, messages: Sequence[Mapping[str, str]], schema: object, *, tokens: int = TOKENS, slot: int = 0
+    ) -> Said:
+        """Prompts that begin alike are read once in a slot, of which there are three."""
+        request = {"messages": messages, "schema": schema, "tokens": tokens, "slot": slot}
+        print(json.dumps(request), file=self._in, flush=True)
         line = self._out.readline()
         if not line:
             raise RuntimeError(f"The model's process ended with {self.process.wait()}.")

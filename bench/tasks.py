@@ -5,25 +5,31 @@ left is what the agent wrote down, or what was kept for it. With Limpet the agen
 tools and instructions of `limpet mcp`, and the hooks at the start of a session, at a prompt and after a command. With
 files it has a folder that outlives the session and is told to look there and to write down what will be needed; a big
 result is cut, as clients cut it. With nothing it has the prompt alone. `model.py` says which model plays the agent.
+
+All of it takes the better part of an hour of a core. With `BENCH_KEPT=file` what is done is kept there, and the next
+run goes on; the file is for one version of Limpet.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, cast
 
 from bench.figures import compare, remark
 from bench.measure import OUT, Sizes, clean_environment, repository, table
-from bench.model import ABSENT, Model, call_schema, for_model, given, listing
+from bench.model import ABSENT, Said, call_schema, for_model, given, listing
 
 TASKS = Path(__file__).with_name("tasks.toml")
+APART = 7  # tasks of a kind, or one fewer
 CALLS = 4  # of tools in one session
 SHOWN = 2_000  # characters at each end of a big result, where nothing keeps it
 READ = 6_000  # characters of one answer that the model is shown
@@ -224,19 +230,36 @@ def run(sizes: Sizes) -> None:
     if model is None:
         print(ABSENT)
         return
-    asked = tasks()[:: sizes.pick(1, 7)]
+    asked = tasks()
+    # Of each kind in turn, with all arms, so that a part of it can be looked at.
+    order = [number for first in range(sizes.pick(APART, 1)) for number in range(first, len(asked), APART)]
     shutil.rmtree(OUT / "tasks", ignore_errors=True)
     results: dict[str, list[tuple[Task, Outcome]]] = {name: [] for name in ARMS}
+    kept = _kept()
     with model:
-        for name, arm in ARMS.items():
-            for number, task in enumerate(asked):
-                folder = OUT / "tasks" / f"{number}-{name}"
-                outcome = _played(task, arm(folder), model)
+        for number in order:
+            for slot, (name, arm) in enumerate(ARMS.items()):
+                task, folder = asked[number], OUT / "tasks" / f"{number}-{name}"
+                outcome = kept.get((number, name)) or _played(task, arm(folder), partial(model.ask, slot=slot))
                 results[name].append((task, outcome))
+                if (number, name) not in kept:
+                    _keep(number, name, outcome)
                 mark = "solved" if task.is_solved_by(outcome.answer) else "not"
                 print(f"{number} {task.kind}, {name}: {mark}, {outcome.calls}, {outcome.answer[:100]!r}", flush=True)
-                folder.with_suffix(".txt").write_text("\n\n".join(outcome.said), encoding="utf-8")
     _report(results)
+
+
+def _kept() -> dict[tuple[int, str], Outcome]:
+    """What earlier runs have done."""
+    path = Path(os.environ.get("BENCH_KEPT", ""))
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return {(number, name): Outcome(*outcome) for number, name, outcome in map(json.loads, lines)}
+
+
+def _keep(number: int, name: str, outcome: Outcome) -> None:
+    if path := os.environ.get("BENCH_KEPT"):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps([number, name, outcome]) + "\n")
 
 
 def tasks() -> list[Task]:
@@ -251,7 +274,7 @@ def _task(told: dict[str, Any]) -> Task:
     return Task(told["kind"], told["first"], told["then"], wanted, told.get("any", False), command, "\n".join(lines))
 
 
-def _played(task: Task, memory: Memory, model: Model) -> Outcome:
+def _played(task: Task, memory: Memory, ask: Callable[..., Said]) -> Outcome:
     outcomes = []
     for session, words in (("monday", task.first), ("tuesday", task.then)):
         told = memory.begin(session)
@@ -260,13 +283,13 @@ def _played(task: Task, memory: Memory, model: Model) -> Outcome:
             prompt = memory.heard(words)
             if session == "monday" and task.command:
                 prompt += f"\n\nResult of `{task.command}`:\n{memory.printed(task.command, task.output)}"
-            outcomes.append(_session(told, prompt, memory, model))
+            outcomes.append(_session(told, prompt, memory, ask))
     first, then = outcomes
     calls, said = first.calls + then.calls, first.said + then.said
     return Outcome(then.answer, first.read + then.read, first.written + then.written, calls, said)
 
 
-def _session(told: str, prompt: str, memory: Memory, model: Model) -> Outcome:
+def _session(told: str, prompt: str, memory: Memory, ask: Callable[..., Said]) -> Outcome:
     tools = FUNCTIONS.format(tools=listing(memory.tools)) if memory.tools else ""
     messages = [
         {"role": "system", "content": SYSTEM.format(memory=told, tools=tools)},
@@ -276,7 +299,7 @@ def _session(told: str, prompt: str, memory: Memory, model: Model) -> Outcome:
     calls: list[str] = []
     while True:
         choices = [ANSWER, *map(call_schema, memory.tools)] if len(calls) < CALLS else [ANSWER]
-        said = model.ask(messages, {"anyOf": choices})
+        said = ask(messages, {"anyOf": choices})
         read, written = read + said.read, written + said.written
         answer = said.answer
         if "answer" in answer or len(calls) == CALLS:
