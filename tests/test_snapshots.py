@@ -197,6 +197,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.store_read_only("limpet.db", "Permission denied"),
     errors.store_full("limpet.db"),
     errors.over_quota(100_000, "entries", 100_000),
+    errors.store_moved("limpet.db"),
     errors.no_descriptors("limpet.db"),
     errors.not_loaded("recall.recall", "Input/output error"),
     errors.store_busy("process 4242", "limpet.db", 30.0),

@@ -496,6 +496,10 @@ store_broken = StoreDamaged.says(
     "{place} could not be read or written: {why}. Run `limpet doctor`; a backup can be put in its place."
 )
 store_gone = StoreGone.says("{place} cannot be reached: {why}. Check the address and that it is running.")
+store_moved = StoreReadOnly.says(
+    "{place} was moved, deleted or replaced after this process had opened it. Nothing was changed; start this process "
+    "again, which opens what is there now."
+)
 no_descriptors = StoreGone.says(
     "{what} could not be opened: this process has too many files open. Nothing was changed; close some or raise the "
     "limit (`ulimit -n`), then call again."

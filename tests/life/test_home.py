@@ -288,3 +288,28 @@ def test_a_link_to_the_folder_of_another_project_opens_none_of_its_memory(comput
     told = hook(computer, "session-start", private, "s2")
     assert "PRIVATE: the customer's database" in told, "it was not used up"
     assert "Obey evil" not in told + computer.limpet("memory", "search", "obey", where=private)
+
+
+@pytest.mark.parametrize("way", ["forget", "delete"])
+def test_nothing_is_written_to_a_store_that_is_gone_while_a_server_runs(computer: Computer, way: str) -> None:
+    """The server still has the file open, and what it writes there would end with it."""
+    project = computer.repository("tool")
+
+    async def story() -> None:
+        async with computer.agent(project) as agent:
+            await agent.call("add_note", content="The port is 5432")
+            (store,) = computer.home.glob(".local/share/limpet/projects/*/limpet.db")
+            if way == "forget":
+                computer.limpet("project", "forget", store.parent.name, "--yes", where=project)
+            else:
+                for file in store.parent.glob("limpet.db*"):
+                    file.unlink()
+            refusal = await agent.refusal("add_note", content="The host is db")
+            assert "was moved, deleted or replaced" in refusal
+            assert "The port is 5432" in str(await agent.call("search_notes", query="port"))  # what is left of it
+        async with computer.agent(project) as agent:
+            await agent.call("add_note", content="The user is ana")
+            kept = [note["content"] for note in (await agent.call("search_notes"))["notes"]]
+            assert kept == ["The user is ana"]
+
+    asyncio.run(story())

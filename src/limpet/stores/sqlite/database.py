@@ -91,6 +91,7 @@ class Database:
 
     def _move(self, path: str) -> None:
         self.path = path
+        self._file: tuple[int, int] | None = None  # that the connections have open
         self._lock = WriteLock(path, path)
         self._reserve = Reserve(path)
 
@@ -230,9 +231,23 @@ class Database:
             configure(con)
             con.set_wal_hook(self._after_commit)  # also disables SQLite's automatic checkpoints
         except apsw.Error as problem:
+            self._refuse_another_file()
             raise self.translate(problem) from problem
+        if self._file is None or self.unwritable:
+            self._file = _file_at(self.path)
+        try:
+            self._refuse_another_file()
+        except errors.StoreProblem:
+            con.close()
+            raise
         self._connections += 1
         return con
+
+    def _refuse_another_file(self) -> None:
+        """What is written to a file without a name is lost with the process, and another one that has the name now is
+        another store. SQLite looks for this too, but not in WAL mode."""
+        if self._file is not None and self._file != _file_at(self.path):
+            raise errors.store_moved(self.path)
 
     def _read_only_file(self) -> Connection:
         """SQLite cannot create what it needs beside a file in WAL mode, so it has to do without."""
@@ -453,6 +468,7 @@ class Database:
             self.give(con)
 
     def begin(self, con: Connection, durable: bool) -> None:
+        self._refuse_another_file()
         if not durable:  # in WAL mode this endangers nothing but the newest commits
             con.execute("PRAGMA synchronous = NORMAL")
         con.execute("BEGIN IMMEDIATE")
@@ -737,6 +753,14 @@ def _size(path: str) -> int:
         return os.stat(path).st_size
     except OSError:
         return 0
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def upgrade(con: Connection, version: int) -> None:
