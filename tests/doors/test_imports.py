@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -15,7 +17,9 @@ import limpet
 from doors.cli_runner import COMMAND, Cli, child
 from limpet.catalogue.table import find
 from limpet.clients import session_variables
+from limpet.model import Scope
 from limpet.store import entry_from
+from limpet.stores.shared.chunks import pack
 
 NOW = int(time.time() * 1000)
 FAR = 9_007_199_254_740_991
@@ -316,3 +320,18 @@ def test_the_list_of_outputs_has_one_line_for_each(cli: Cli) -> None:
     cli.ok("import", "-", "--exact", stdin=forged(cli, "line\n" * 3_000))
     with limpet.open(str(cli.store)) as hold:
         assert len(hold.answer(find("list_outputs"), {}, None, "agent/mcp").splitlines()) == 2
+
+
+def test_an_imported_output_that_is_no_text_can_be_read(cli: Cli) -> None:
+    body = b"ok line\n" * 500 + b"\xff\xfe tail\n"
+    digest = hashlib.sha256(body).hexdigest()
+    ((*_, packed),) = (row[:3] for row in pack(Scope("local", "x"), digest, body).chunks)
+    lines = list(map(json.loads, forged(cli, "line\n" * 3_000).splitlines()))
+    for line in lines:
+        if "output" in line:
+            line["output"] |= {"id": digest[:12], "digest": digest, "size": len(body), "lines": 501}
+        elif "chunk" in line:
+            line["chunk"] |= {"id": digest[:12], "zstd": base64.b64encode(packed).decode()}
+    cli.ok("import", "-", stdin="\n".join(map(json.dumps, lines)))
+    for how in (["--match", "tail"], ["--match", "t.il", "--regex"], ["--query", "tail"], ["--lines", "501"], []):
+        assert "tail" in cli.ok("output", "read", digest[:12], *how) or not how

@@ -63,6 +63,11 @@ def test_a_regex_that_is_none_says_why() -> None:
         slices.match(LOG, r"(a)\1", True, 0, 500)
 
 
+def test_a_regex_that_matches_bytes_is_refused() -> None:
+    with pytest.raises(BadSlice, match="parts of a character"):
+        slices.match("Größe\n", r"\Cß", True, 0, 100)
+
+
 def test_a_regex_that_is_slow_elsewhere_is_not_here() -> None:
     begun = time.perf_counter()
     slices.match("a" * 200_000 + "b", "(a+)+$", True, 0, 100)

@@ -20,7 +20,7 @@ from limpet.previews.preview import preview
 from limpet.record import NamedTuple
 from limpet.redaction import Redacted, redact, signs
 from limpet.store import LastResult
-from limpet.text import tokens
+from limpet.text import slices, tokens
 from limpet.text.diff import small_change
 from limpet.text.marks import Marks, find_marks
 from limpet.text.safe import printable
@@ -75,7 +75,7 @@ def _since(ctx: Context, previous: LastResult, result: Prepared, output: Output,
     before = ctx.store.outputs.find(ctx.scope, previous.id)
     if before is None or not rules.include_preview or max(before.size, output.size) > limits.OUTPUT_DIFF_BYTES:
         return None
-    old = ctx.store.outputs.read_bytes(ctx.scope, before.id, 0, before.size).decode("utf-8", "surrogatepass")
+    old = slices.decoded(ctx.store.outputs.read_bytes(ctx.scope, before.id, 0, before.size))
     change = small_change(
         old, result.content, most_lines=limits.OUTPUT_DIFF_LINES, most_chars=limits.OUTPUT_DIFF_LINE_CHARS
     )

@@ -69,7 +69,7 @@ def _part(ctx: Context, output: Output, kind: str, how: dict[str, Any]) -> tuple
         return slices.page(source, cursor, cap)
     if kind in _RANGES:
         return _RANGES[kind](source, str(argument), cap)
-    text = _decoded(source.read(0, output.size))
+    text = slices.decoded(source.read(0, output.size))
     match kind:
         case "path":
             return jsonpath.read(text, str(argument), cap)
@@ -104,7 +104,7 @@ def expand(ctx: Context, uri: str) -> str:
         if part.startswith("lines="):
             output = find_output(ctx, id)
             lines = slices.line_range(part.removeprefix("lines="), output.lines)
-            return _decoded(ctx.store.outputs.read_lines(ctx.scope, output.id, *lines))
+            return slices.decoded(ctx.store.outputs.read_lines(ctx.scope, output.id, *lines))
         return _plain(jsonpath.read(full_text(ctx, id), part, limits.OUTPUT_MAX_BYTES).content)
     except slices.BadSlice as problem:
         raise errors.bad_slice(str(problem)) from None
@@ -133,11 +133,7 @@ def _plain(value: str) -> str:
 
 def full_text(ctx: Context, id: str) -> str:
     output = find_output(ctx, id)
-    return _decoded(ctx.store.outputs.read_bytes(ctx.scope, output.id, 0, output.size))
-
-
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-8", "surrogatepass")
+    return slices.decoded(ctx.store.outputs.read_bytes(ctx.scope, output.id, 0, output.size))
 
 
 def read_json(value: OutputPart) -> Json:

@@ -118,7 +118,7 @@ def _from_line(source: TextSource, first: int, skip: int, last: int, cap: int) -
         stop = min(last, reach + step)
         body += source.read_lines(reach + 1, stop)
         reach, step = stop, step * 4
-    text = _decoded(body[skip:])
+    text = decoded(body[skip:])
     content = _cut(text[: cap * _TOKEN_CHARS], cap)
     if reach == last and len(content) == len(text):
         return Slice(content, None, f"lines {first:,}-{last:,} of {source.lines:,}")
@@ -150,7 +150,7 @@ def _line_start(body: bytes, number: int, total: int) -> int:
 def chars(text: TextSource | str, interval: str, cap: int) -> Slice:
     """Characters by position, from 0, the end not included, so that 0-500 and 500-900 join."""
     source = _source(text)
-    full = _decoded(source.read(0, source.size))
+    full = decoded(source.read(0, source.size))
     start, end = _bounds("chars", interval, len(full))
     content = _cut(full[start : min(end, start + cap * _TOKEN_CHARS)], cap)
     stop = start + len(content)
@@ -182,7 +182,7 @@ def bytes_(text: TextSource | str | bytes, interval: str, cap: int) -> Slice:
     return Slice(content, cursor, f"bytes {start:,}-{stop:,} of {source.size:,}{widened}{left}")
 
 
-def _decoded(data: bytes) -> str:
+def decoded(data: bytes) -> str:
     # Lone surrogates can be stored; bytes that are not UTF-8 at all become U+FFFD.
     try:
         return data.decode("utf-8", "surrogatepass")
@@ -223,7 +223,7 @@ def page(text: TextSource | str, cursor: str | None, cap: int) -> Slice:
 def _capped(source: TextSource, start: int, end: int, cap: int) -> tuple[str, int]:
     """As much of these bytes as fits, and where the rest begins."""
     data = source.read(start, min(end, start + cap * _TOKEN_CHARS))
-    content = _cut(_decoded(data if start + len(data) >= end else _whole_characters(data)), cap)
+    content = _cut(decoded(data if start + len(data) >= end else _whole_characters(data)), cap)
     return content, min(end, start + len(_encoded(content)))
 
 
@@ -341,7 +341,14 @@ def _regex_spans(text: str, pattern: str) -> list[Spans]:
         why = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
         advice = "Mend it, or leave regex out to look for the text itself."
         raise BadSlice("match", pattern, f"as a regular expression it is not valid ({why})", advice) from None
-    data = text.encode("utf-8", "surrogatepass")
+    try:
+        return _spans(text.encode("utf-8", "surrogatepass"), engine)
+    except UnicodeDecodeError:
+        why, advice = "it matches parts of a character", r"Write . instead of \C."
+        raise BadSlice("match", pattern, why, advice) from None
+
+
+def _spans(data: bytes, engine: Any) -> list[Spans]:
     matches: list[Spans] = []
     at, end, read, place = 0, -1, 0, 0  # `place` is the character at the byte `read`
     while at <= len(data) and (hit := engine.search(data, at)):
