@@ -63,6 +63,8 @@ SHAPES = {
     "backticks in a row": runs(f"{DEBT}|"),
     "a delimiter of spaces": lambda size: f"## Discovered Technical Debt\n| a | b |\n-{' ' * size}x\n",
     "one line": lines("a"),
+    "few signs": lines('{"a":[\n'),
+    "lines of their own": lambda size: "".join(f"{number}\n" for number in range(size // 6)),
 }
 WORK: dict[str, Callable[[str], object]] = {
     "scan": scan,
@@ -78,6 +80,23 @@ WORK: dict[str, Callable[[str], object]] = {
     "purge": lambda text: removal.without(text, ["- [ ] a\n"]),
     "what undo needs": lambda text: removal.hunks_between(text, f"x\n{text}y\n"),
     "merge": lambda text: merge.merge(text, f"x\n{text}y\n", f"z\n{text.replace('a', 'q', 1)}w\n"),
+}
+
+
+def turned_round(text: str) -> str:
+    """Every second line before the one that it followed."""
+    every = text.splitlines(keepends=True)
+    return "".join(line for at in range(0, len(every), 2) for line in reversed(every[at : at + 2]))
+
+
+def other_signs(text: str) -> str:
+    return text.translate(str.maketrans('{:"a', 'b,"c'))
+
+
+WORK |= {
+    "merge of lines turned round": lambda text: merge.merge("", text, turned_round(text)),
+    "merge of another text": lambda text: merge.merge("", text, other_signs(text)),
+    "merge into another text": lambda text: merge.merge(text, f"x\n{text}y\n", other_signs(text)),
 }
 
 
@@ -97,3 +116,14 @@ def test_no_shape_of_a_journal_takes_more_than_linear_time(shape: str) -> None:
     # A pause of the garbage collector or a busy machine is not there every time.
     slow = [name for name, work in WORK.items() if all(is_slow(work, SHAPES[shape]) for _ in range(4))]
     assert not slow
+
+
+def test_texts_of_few_signs_are_compared_in_linear_time() -> None:
+    """Of two insertions the beginnings are compared closely, which took ten seconds at their full length."""
+    shape, work = lines('{"a":[\n'), WORK["merge of another text"]
+
+    def is_slow_when_short() -> bool:
+        few, many = seconds(work, shape(500)), seconds(work, shape(500 * TIMES))
+        return many > MOST * max(few, FLOOR_SECONDS / TIMES)
+
+    assert not all(is_slow_when_short() for _ in range(4))

@@ -14,18 +14,18 @@ from itertools import accumulate
 
 from limpet.journal.document.markup import scan
 from limpet.record import NamedTuple
+from limpet.text.diff import Span, changed_spans
 
 THEIRS = "<<<<<<< changed by hand"
 BETWEEN = "======="
 OURS = ">>>>>>> changed by an agent"
 _ENTRY = re.compile(r"#{2,6}[ \t]+\d{4}-\d\d")
+_WORD = re.compile(r"\w+|[^\w\s]")
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]")
 
 _ALIKE = 0.7  # similarity from which two insertions may be one entry that both sides changed
-_PAIRS = 200_000  # pairs of equal pieces that a comparison may look at
+_SHORT = 120 * 120  # pairs of characters
 _COMPARED = 2_000  # characters of changed lines that are compared closely
-
-Span = tuple[int, int, int, int]  # of the base, then of the side
 
 
 class MergeConflict(NamedTuple):
@@ -50,7 +50,7 @@ def merge(base: str, ours: str, theirs: str) -> MergeResult:
     merged: list[str] = []
     conflicts: list[MergeConflict] = []
     at = at_theirs = 0
-    for low, high, our_span, their_span in _regions(changed_spans(keys[0], keys[1]), changed_spans(keys[0], keys[2])):
+    for low, high, our_span, their_span in _regions(*(changed_spans(keys[0], side) for side in keys[1:])):
         merged += right[at_theirs : at_theirs + low - at]  # unchanged on both sides; line ends as the person has them
         at_theirs += low - at
         ours_part = left[our_span[0] : our_span[1]]
@@ -94,9 +94,14 @@ def _lines(text: str) -> list[str]:
 
 
 def _likeness(left: str, right: str) -> float:
-    import difflib
+    """How much of two texts is the same: of short ones by their characters in order, of others by their words, because
+    `difflib` takes seconds for a thousand characters of few kinds."""
+    if len(left) * len(right) <= _SHORT:
+        import difflib
 
-    return difflib.SequenceMatcher(None, left, right, autojunk=False).ratio()
+        return difflib.SequenceMatcher(None, left, right, autojunk=False).ratio()
+    one, other = Counter(_WORD.findall(left)), Counter(_WORD.findall(right))
+    return 2 * (one & other).total() / max(1, one.total() + other.total())
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -128,29 +133,9 @@ def _key(piece: str) -> str:
     return piece.replace("\r\n", "\n").removesuffix("\n").removesuffix("\r")
 
 
-def changed_spans(base: list[str], side: list[str]) -> list[Span]:
-    """Where a side differs from the base."""
-    head = 0
-    while head < min(len(base), len(side)) and base[head] == side[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(base), len(side)) - head and base[-1 - tail] == side[-1 - tail]:
-        tail += 1
-    import difflib
-
-    middle = base[head : len(base) - tail], side[head : len(side) - tail]
-    matcher = difflib.SequenceMatcher(None, *middle, autojunk=_is_costly(*middle))
-    spans = [code[1:] for code in matcher.get_opcodes() if code[0] != "equal"]
-    return [(b1 + head, b2 + head, s1 + head, s2 + head) for b1, b2, s1, s2 in spans]
-
-
-def _is_costly(one: list[str], other: list[str]) -> bool:
-    """Whether pieces repeat so often that comparing all of them takes long. Frequent ones are then no landmarks."""
-    counts = Counter(one)
-    return sum(counts[piece] for piece in other) > _PAIRS
-
-
-def _regions(ours: list[Span], theirs: list[Span]) -> Iterator[tuple[int, int, tuple[int, int], tuple[int, int]]]:
+def _regions(
+    ours: Iterable[Span], theirs: Iterable[Span]
+) -> Iterator[tuple[int, int, tuple[int, int], tuple[int, int]]]:
     """The changed spans of the base, each with its span on either side. Overlapping changes are joined."""
     drift = [0, 0]  # how much longer each side is up to here
     queues = [deque(ours), deque(theirs)]
@@ -198,19 +183,18 @@ def _resolved(base: list[str], ours: list[str], theirs: list[str], conflicts: li
 
 def _union(ours: list[str], theirs: list[str], conflicts: list[MergeConflict]) -> list[str]:
     """Both insertions, with common pieces once. Two similar ones may be the same entry, so they are reported."""
-    import difflib
-
-    keys = [_key(piece) for piece in ours], [_key(piece) for piece in theirs]
     merged: list[str] = []
-    for kind, o1, o2, t1, t2 in difflib.SequenceMatcher(None, *keys, autojunk=_is_costly(*keys)).get_opcodes():
-        their_part, our_part = theirs[t1:t2], ours[o1:o2] if kind != "equal" else []
+    done = 0
+    for o1, o2, t1, t2 in changed_spans(list(map(_key, ours)), list(map(_key, theirs))):
+        their_part, our_part = theirs[t1:t2], ours[o1:o2]
         at = len(their_part) if any(map(_is_section, our_part)) else _section_end(their_part)
-        merged += their_part[:at] + our_part + their_part[at:]
-        if kind == "replace":
-            our_text, their_text = "".join(ours[o1:o2]), "".join(theirs[t1:t2])
+        merged += theirs[done:t1] + their_part[:at] + our_part + their_part[at:]
+        done = t2
+        if our_part and their_part:
+            our_text, their_text = "".join(our_part), "".join(their_part)
             if _likeness(our_text[:_COMPARED], their_text[:_COMPARED]) >= _ALIKE:
                 conflicts.append(MergeConflict(our_text, their_text))
-    return merged
+    return merged + theirs[done:]
 
 
 def _section_end(parts: list[str]) -> int:

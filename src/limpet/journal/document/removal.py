@@ -14,9 +14,9 @@ from typing import Any
 from limpet.journal.document import entries
 from limpet.journal.document.edit import ARCHIVE_CHARS, spliced
 from limpet.journal.document.markup import JournalDocument, one_line, scan, unescape
-from limpet.journal.document.merge import changed_spans
 from limpet.platform import sha256
 from limpet.record import NamedTuple
+from limpet.text.diff import changed_spans
 
 CONTEXT_CHARS = 200  # before a piece, by which its place is found again
 EDITED = "edited"  # the member of an entry's extra that holds what its last change did to the file
