@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from contract.kit import NOTES, always, delete, everything, keys, put, stamp
+from contract.kit import NOTES, always, delete, everything, keys, put, raw, stamp
 from limpet import errors
-from limpet.model import NOTE, Draft, Entry, OutputDraft, Scope
+from limpet.model import NOTE, Draft, Entry, OutputDraft, Retry, Scope
 from limpet.store import DELETE, Delete, EventQuery, Store, Words
 
 
@@ -89,3 +89,26 @@ def test_purged_outputs_leave_a_tombstone_that_does_not_say_how_to_get_them(stor
     assert [one.id for one in store.outputs.list(scope, 9).outputs] == [kept[2].id]
     assert store.outputs.purge(scope, [], stamp()) == 0
     assert all(finding.ok for finding in store.check())
+
+
+def test_what_a_call_was_is_forgotten_with_what_it_wrote(store: Store, store_url: str, scope: Scope) -> None:
+    """A digest of the call would let a reader of the store try out what a purged text said."""
+
+    def call(key: str, digest: str = "a digest") -> int:
+        retried = stamp()._replace(retry=Retry(key, digest))
+        (change,) = store.entries.edit_all(scope, [(NOTE, key, always(Draft(key, "s")))], retried)
+        return change.seq
+
+    def known() -> list[tuple[str, str]]:
+        return raw(store_url, "SELECT key, call FROM retries WHERE project = ? ORDER BY key", (scope.project,))
+
+    call("gone")
+    call("kept")
+    assert known() == [("gone", "a digest"), ("kept", "a digest")]
+    assert store.entries.erase(scope, [delete(store, scope, "gone").seq]) == 1
+    assert known() == [("gone", ""), ("kept", "a digest")]
+    for digest in ("a digest", "another digest"):
+        with pytest.raises(errors.Conflict, match="was purged since"):
+            call("gone", digest)
+    assert store.entries.read(scope, NOTE, "gone") is None
+    assert call("kept") > 0

@@ -371,3 +371,13 @@ def test_names_and_ids_of_calls_in_messages_are_masked_and_still_belong_together
     assert secret not in exported
     bodies = "".join(line for line in exported.splitlines() if '"kind":"message"' in line)
     assert bodies.count("masked_") == 2
+
+
+def test_a_call_with_a_key_is_known_by_what_was_stored_of_it(tmp_path: Path) -> None:
+    """Its digest is kept for a week; one of the secret itself would let a reader of the store try secrets out."""
+    with limpet.open(str(tmp_path / "limpet.db")) as hold:
+        first = hold.call("add_note", {"content": TEXT, "idempotency_key": "k"})
+        (stored,) = (note["content"] for note in hold.call("list_notes", {})["notes"])
+        assert SECRET not in stored
+        again = hold.call("add_note", {"content": stored, "idempotency_key": "k"})
+        assert (again["note_id"], again["total_notes"]) == (first["note_id"], 1)

@@ -374,6 +374,7 @@ class PostgresEntries:
             con.execute(TAKE_PROJECT, scope)
             erased = con.execute(ERASE, (*scope, [*seqs])).fetchall()
             con.execute(UNUSED_TAGS, scope)
+            retries.forget_calls(PostgresSql(con), scope, seqs)
             return len(erased), ((ERASED, (*scope, erased[-1][0])),) if erased else ()
 
         return self._db.write(scope.tenant, work)

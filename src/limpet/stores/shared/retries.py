@@ -6,6 +6,8 @@ age; a key that is forgotten is a new one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from limpet import errors, limits
 from limpet.light import json
 from limpet.model import Change, Scope, Stamp, Tally
@@ -22,6 +24,12 @@ PROJECT_TALLY = (  # the counts in an answer are those of the whole project
     "SELECT CAST(coalesce(sum(count) FILTER (WHERE tag = ''), 0) AS bigint), "  # noqa: S608
     f"count(*) FILTER (WHERE tag <> '' AND count > 0) FROM tallies WHERE {IN_PROJECT} AND kind = ? AND session = ''"
 )
+MADE = (  # the changes that wrote what an erased change replaced
+    "SELECT v.seq FROM events e JOIN events v ON v.tenant = e.tenant AND v.project = e.project AND v.kind = e.kind "
+    "AND v.key = e.key AND v.version = e.version - 1 WHERE e.tenant = ? AND e.project = ? AND e.seq = ?"
+)
+KNOWN = f"SELECT key, seqs FROM retries WHERE {IN_PROJECT} AND call <> ''"  # noqa: S608
+FORGET_CALL = f"UPDATE retries SET call = '' WHERE {IN_PROJECT} AND key = ?"  # noqa: S608
 OLDEST_KEPT = f"SELECT at FROM retries WHERE {IN_PROJECT} ORDER BY at DESC LIMIT 1 OFFSET ?"  # noqa: S608
 
 
@@ -40,6 +48,8 @@ def first_call(sql: Sql, scope: Scope, stamp: Stamp) -> FirstCall | None:
     if not rows:
         return None
     call, seqs, total, tags = rows[0]
+    if not call:
+        raise errors.retry_erased(json.loads(seqs)[0])
     if call != stamp.retry.call:
         raise errors.key_used(stamp.retry.key)
     return FirstCall(tuple(json.loads(seqs)), Tally(total, tags))
@@ -55,3 +65,12 @@ def remember(sql: Sql, scope: Scope, stamp: Stamp, changes: tuple[Change, ...]) 
     sql.rows(REMEMBER, (*scope, *stamp.retry, stamp.now, to_json(seqs), *tally))
     beyond = sql.rows(OLDEST_KEPT, (*scope, limits.RETRIES_KEPT))
     sql.rows(FORGET_OLD, (*scope, max(stamp.now - limits.RETRY_MS, beyond[0][0] + 1 if beyond else 0)))
+
+
+def forget_calls(sql: Sql, scope: Scope, erased: Sequence[int]) -> None:
+    """Forget what the calls were that wrote a text which is erased: by a digest of it, the text could be guessed. Their
+    keys stay, so that such a call is not made again."""
+    gone = {*erased, *(row[0] for seq in erased for row in sql.rows(MADE, (*scope, seq)))}
+    for key, seqs in sql.rows(KNOWN, tuple(scope)):
+        if gone.intersection(json.loads(seqs)):
+            sql.rows(FORGET_CALL, (*scope, key))

@@ -539,6 +539,7 @@ class SqliteEntries:
                 con.execute(ERASE, (*scope, seq))
                 erased += con.changes()
             con.execute(UNUSED_TAGS, tuple(scope))
+            retries.forget_calls(con, scope, seqs)
             return erased
 
         erased = self._db.write(work)
