@@ -144,6 +144,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.nothing_folded("the messages 120 to 130", 90),
     errors.bad_limit(-5),
     errors.request_too_big(40_125, 32_000, "user", 40_010),
+    errors.request_stays_too_big(1_232, 500, "pins", 1_189),
     errors.tools_too_big(5_155, 4_000),
     errors.output_too_big(70_000_000, 67_108_864),
     errors.ambiguous_output("3f9a1c2b"),

@@ -413,6 +413,10 @@ request_too_big = BadInput.says(
     "the request has {used:,} tokens and the window {limit:,}; the largest part is {part} with {size:,}. Shorten that, "
     "pass shorten=True so that long messages are kept as outputs, or use a larger window."
 )
+request_stays_too_big = BadInput.says(
+    "the request has {used:,} tokens and the window {limit:,}; the largest part is {part} with {size:,}. Shorten that, "
+    "or use a larger window."
+)
 tools_too_big = BadInput.says(
     "the tools alone take {size:,} tokens and the window has {limit:,}. Offer fewer tools, for example those of a "
     "smaller profile, or use a larger window."

@@ -241,6 +241,14 @@ def test_secrets_in_results_are_masked_in_the_store_and_not_in_the_window(opened
 # --- warning and compacting -------------------------------------------------------------------------------------------
 
 
+def test_a_compaction_in_which_nothing_could_be_looked_for_has_no_score(hold: Limpet) -> None:
+    talk = [user("…"), *(assistant(". . . " * 120) for _ in range(60))]
+    step = hold.session("one").window.next(talk, limit=LIMIT)
+    assert isinstance(step, Compact)
+    assert step.score is None
+    assert hold.call("list_folds", {}, session="one")["folds"][-1]["score"] is None
+
+
 def test_warn_then_one_turn_then_compact(hold: Limpet) -> None:
     work = hold.session("one")
     work.pin("Never push to main.")
@@ -555,3 +563,4 @@ def test_what_stands_in_every_request_may_be_too_big_itself(hold: Limpet) -> Non
     step = hold.session("one").window.next([system("Rule. " * 9_000), user("hello")], limit=LIMIT, shorten=True)
     assert isinstance(step, TooBig)
     assert "the largest part is system prompt" in step.advice
+    assert "shorten=True" not in step.advice, "which would not help"

@@ -20,7 +20,7 @@ from limpet.window.conversation import Candidate, Conversation
 from limpet.window.messages import TOOL, Message
 from limpet.window.plan import compaction, controller, facts
 from limpet.window.plan.compaction import Clearable, FoldPlan, LongText
-from limpet.window.plan.context import DEFINITIONS, HANDOFF, HEAD, LATE, PROMPT, request
+from limpet.window.plan.context import DEFINITIONS, HANDOFF, HEAD, HISTORY, LATE, PROMPT, request
 from limpet.window.plan.controller import Clear, Compact, Proceed, State, Step, TooBig, Warn
 from limpet.window.plan.counts import MESSAGE
 from limpet.window.plan.facts import CheckReport, addendum, checks, run_checks, words
@@ -296,7 +296,9 @@ class StepRunner:
 
     def _advice(self, state: State) -> str:
         largest, size = max(self.gauge().sections.items(), key=lambda section: section[1])
-        return errors.request_too_big(self.gauge().used, self.input.limit, largest, size).message
+        helps = largest in HISTORY.values() and not self.input.shorten
+        too_big = errors.request_too_big if helps else errors.request_stays_too_big
+        return too_big(self.gauge().used, self.input.limit, largest, size).message
 
     # --- compacting ---------------------------------------------------------------------------------------------------
 

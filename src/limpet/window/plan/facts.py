@@ -555,7 +555,8 @@ class CheckReport(NamedTuple):
 
 
 def checks(facts: Mapping[str, Sequence[str]]) -> tuple[Check, ...]:
-    """What to look for, each text once. What merely counts up, or was said again and again, is not worth a search."""
+    """What to look for, each text once. What merely counts up or was said again and again is not worth a search, and
+    "…" or "👍" would be found in any window."""
     facts = _with_own_requests(facts)
     figures = facts.get(FIGURES, ())
     newest = _without_series(FIGURES, figures)
@@ -564,7 +565,7 @@ def checks(facts: Mapping[str, Sequence[str]]) -> tuple[Check, ...]:
     needless = {NUMBERS: counted, **dict.fromkeys(WORN, _worn(facts))}
     for kind in CHECKED:
         for line in _without_series(kind, facts.get(kind, ())):
-            if line not in needless.get(kind, ()):
+            if line not in needless.get(kind, ()) and any(map(str.isalnum, line)):
                 texts.setdefault(line, kind)
     return tuple(Check(kind, line) for line, kind in texts.items())
 
