@@ -21,8 +21,17 @@ from pydantic_ai import (
 )
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, TextPart, ToolReturnPart
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from adapters import stories
@@ -284,6 +293,68 @@ def test_a_streamed_run_has_the_same_window(hold: Limpet) -> None:
 
     assert asyncio.run(story()) == "Going on."
     assert stories.MARK in str(seen[0])
+
+
+@pytest.mark.parametrize("way", ["run", "stream", "events"])
+def test_two_runs_at_once_in_one_conversation_store_each_reply_where_it_belongs(way: str, hold: Limpet) -> None:
+    """Each reply is stored before its calls run, behind the request that it answers."""
+    both = asyncio.Barrier(2)
+    stored_in_call: list[list[str]] = []
+
+    def reply_to(messages: list[ModelMessage]) -> ToolCallPart | str:
+        parts = [part for message in messages for part in message.parts]
+        said = [str(part.content) for part in parts if isinstance(part, UserPromptPart)]
+        (request,) = [words for words in said if words.startswith("Request")]
+        if any(isinstance(part, ToolReturnPart) for part in parts):
+            return f"Answer to {request}"
+        return ToolCallPart("look", {"number": int(request.split()[1])}, f"call_{request.split()[1]}")
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        reply = reply_to(messages)
+        await both.wait()
+        return ModelResponse(parts=[TextPart(reply) if isinstance(reply, str) else reply])
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        reply = reply_to(messages)
+        await both.wait()
+        if isinstance(reply, str):
+            yield reply
+        else:
+            yield {0: DeltaToolCall(reply.tool_name, reply.args_as_json_str(), tool_call_id=reply.tool_call_id)}
+
+    def look(number: int) -> str:
+        """Look."""
+        calls = [call.id for message in stories.transcript_of(hold, "t") for call in message.calls()]
+        stored_in_call.append([id for id in calls if id == f"call_{number}"])
+        return f"seen {number}"
+
+    agent = Agent(FunctionModel(answer, stream_function=stream), tools=[look], capabilities=[LimpetMemory(hold)])
+
+    async def ask(number: int) -> None:
+        request = f"Request {number} of two, about the junctions of the station."
+        if way == "run":
+            await agent.run(request, conversation_id="t")
+        elif way == "stream":
+            async with agent.run_stream(request, conversation_id="t") as result:
+                await result.get_output()
+        else:
+            async with agent.run_stream_events(request, conversation_id="t") as events:
+                async for _ in events:
+                    pass
+
+    async def story() -> None:
+        await asyncio.gather(ask(1), ask(2))
+
+    asyncio.run(story())
+    assert sorted(stored_in_call) == [["call_1"], ["call_2"]]
+    stored = stories.transcript_of(hold, "t")
+    assert sorted(message.text() for message in stored if message.text()) == [
+        f"{begins}Request {number} of two, about the junctions of the station."
+        for begins in ("Answer to ", "")
+        for number in (1, 2)
+    ]
+    assert sum(len(message.calls()) for message in stored) == sum(len(message.results()) for message in stored) == 2
+    assert stories.folds(hold) == []
 
 
 def test_every_tool_answers_the_test_model(hold: Limpet) -> None:

@@ -231,7 +231,6 @@ class BridgedSession(Generic[N]):
         self.native_map = native_map
         self.lock = RLock()
         self.warned = False  # whether the last request contained a warning
-        self.request: list[N] = []  # the framework's messages of the last request, where a reply is stored at once
         self.warning_reply: list[N] = []  # what the model said to it, where that is no message of the framework
 
 

@@ -80,6 +80,9 @@ class _Calling(NamedTuple):
 
 
 CALLING: ContextVar[_Calling | None] = ContextVar("limpet_calling", default=None)
+ASKING: ContextVar[Sequence[ModelMessage]] = ContextVar(
+    "limpet_asking", default=()
+)  # the messages of the run's request
 
 
 class LimpetMemory(AbstractCapability[Any]):
@@ -114,7 +117,12 @@ class LimpetMemory(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        return await asyncio.to_thread(self._request, self._talk(ctx), request_context)
+        bridged = self._talk(ctx)
+        # What the model said to a warning is no message of the run, and comes before the attempt that follows.
+        talk = [*request_context.messages, *(bridged.warning_reply if request_context.attempt > 1 else ())]
+        bridged.warning_reply = []
+        ASKING.set(talk)
+        return await asyncio.to_thread(self._request, bridged, request_context, talk)
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
@@ -125,23 +133,23 @@ class LimpetMemory(AbstractCapability[Any]):
             # That turn was for saving; the next attempt, after the compaction, answers the request.
             bridged.warning_reply = [response]
             raise RetryModelRequest
-        if response.tool_calls:  # a run that ends in one of them, and its process, may forget that it was called
-            await asyncio.to_thread(self._bridge.keep, bridged, [*bridged.request, response])
+        # A run that ends in a call, and its process, may forget that it was called.
+        if response.tool_calls and (talk := ASKING.get()):
+            await asyncio.to_thread(self._bridge.keep, bridged, [*talk, response])
         return response
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         await asyncio.to_thread(self._bridge.keep, self._talk(ctx), result.all_messages())
         return result
 
-    def _request(self, bridged: BridgedSession[ModelMessage], request: ModelRequestContext) -> ModelRequestContext:
+    def _request(
+        self, bridged: BridgedSession[ModelMessage], request: ModelRequestContext, talk: Sequence[ModelMessage]
+    ) -> ModelRequestContext:
         parameters = request.model_request_parameters
         own = parameters.instruction_parts or []
         prompt = [system("\n\n".join(part.content for part in own))] if own else []
-        # What the model said to a warning is no message of the run, and comes before the attempt that follows.
-        talk = [*request.messages, *(bridged.warning_reply if request.attempt > 1 else ())]
         tools = self._bridge.definitions((*parameters.function_tools, *parameters.output_tools), _definition)
         sent = self._bridge.next(bridged, prompt, talk, continues=not request.streaming, tools=tools)
-        bridged.warning_reply, bridged.request = [], talk
         origins = bridged.native_map.origins([*sent.prompt, *sent.talk])
         parts: list[InstructionPart] = []
         for message, origin in zip(sent.prompt, origins, strict=False):
