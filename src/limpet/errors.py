@@ -384,6 +384,10 @@ bad_anchor = BadInput.says(
 no_note_or_memory = NotFound.says(
     "there is no note or memory {id!r}. Nothing was changed; give the id of a note or the key of a memory."
 )
+of_another_layer = NotFound.says(
+    "{key!r} is memory of the {layer}, not of the project. Nothing was changed; use write_memory or delete_memory with "
+    "layer={layer}."
+)
 changed_since = Conflict.says(
     "change {seq} cannot be undone: {kind} {key!r} was changed again after it. Undo the later change first."
 )

@@ -110,6 +110,12 @@ def test_files_of_the_team_say_what_is_left_out_and_what_undo_does_not_reach(fol
     assert says(folder, "memory", "delete", "database", "--layer", "team") == (
         "database deleted; its file is git's to bring back\n"
     )
+    elsewhere = (
+        "limpet: 'db' is memory of the team, not of the project. Nothing was changed; use `limpet memory write` or "
+        "`limpet memory delete` with layer=team.\n"
+    )
+    assert limpet(folder, "memory", "delete", "db").stderr == elsewhere
+    assert limpet(folder, "memory", "write", "mine", "Postgres 16 it is", "--replaces", "db").stderr == elsewhere
     file = folder / ".limpet" / "memory" / "db.md"
     file.write_text(f"{file.read_text()}<<<<<<< HEAD\nus\n=======\nthem\n>>>>>>> theirs\n")
     listed = limpet(folder, "memory", "list")

@@ -223,6 +223,13 @@ def read(ctx: Context, key: str) -> Memory | None:
     return None
 
 
+def refuse_of_another(ctx: Context, key: str) -> None:
+    """Refuse a change of what the project has not, and a layer below it has: it is listed, so it is not missing."""
+    below_it = None if ctx.store.entries.read(ctx.scope, MEMORY, key) is not None else read(ctx, key)
+    if below_it is not None:
+        raise errors.of_another_layer(key, below_it.layer)
+
+
 def hidden_keys(above: Sequence[Context], keys: Iterable[str]) -> set[str]:
     """Those of a layer's keys that a layer above it has a text for that holds: the project's, or one before this."""
     return {key for key in keys if any(_is_open(ctx, key) for ctx in above)}

@@ -161,6 +161,8 @@ def delete_memory(
     """Delete one entry. History has it, and undo brings it back."""
     name = memory_key(key)
     calling, ctx = ctx, _for_a_person(layers.named(ctx, layer), name, layer)
+    if layer is None and ctx.retry is None:
+        layers.refuse_of_another(ctx, name)
 
     def decide(before: Entry | None) -> Delete:
         if before is None:

@@ -10,6 +10,7 @@ from limpet import errors
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, Json
 from limpet.light import TYPE_CHECKING, re
+from limpet.memory import layers
 from limpet.model import MEMORY, NOTE, Draft, Entry, EntryName, Validity, iso
 from limpet.store import Follow
 
@@ -53,6 +54,8 @@ def named(ctx: Context, kind: str, id: str) -> EntryName:
 
 def to_replace(ctx: Context, kind: str, id: str, own: str | None = None) -> EntryName:
     """What `replaces` names. `own` is the key of its successor."""
+    if ctx.store.entries.read(ctx.scope, NOTE, id.strip()) is None:
+        layers.refuse_of_another(ctx, id.strip())
     name = named(ctx, kind, id)
     if name == (kind, own):
         raise errors.replaces_itself(id)
