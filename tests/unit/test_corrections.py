@@ -65,6 +65,7 @@ OTHERS = [
     ("Релиз 2.1 выходит в мае", "Релиз 2.2 теперь выходит в июле, и не в мае"),
     ("Das Release 2.1 kommt am 3. Mai", "Das Release 2.2 kommt jetzt am 10. Juni"),
     ("测试环境用的是 MySQL 5.7", "生产环境现在用的是 MySQL 8.0"),
+    ("El servidor A tiene 8 GB", "El servidor B ahora tiene 16 GB"),
     # Before and after in one plan, and what is not so yet.
     ("Vor dem Umzug stehen die Server in Köln", "Nach dem Umzug stehen die Server in Bonn, nicht in Köln"),
     ("Before the merge run the unit tests", "After the merge run the integration tests, not the unit tests"),

@@ -518,7 +518,9 @@ def _moved(new: _Reading, old: _Reading) -> bool:
     """Whether the subject of the older has another value after a word that says that it moved: "the standup moved to
     Thursday", "we moved the standup to Thursday"."""
     at = new.terms.index(MARK)
-    before = [term for term in new.terms[:at] if _is_strong(new, term) and (_says_much(term) or term in old.weights)]
+    ahead = [term for term in new.terms[:at] if _is_strong(new, term)]
+    # What is short, and not in the older text, is an auxiliary verb.
+    before = [term for term in ahead if len(term) > _LONG_WORD or analyse.is_atom(term) or term in old.weights]
     after = [term for term in new.terms[at + 1 :] if _is_strong(new, term)]
     subject = before or after[:1]
     gained = [term for term in (after if before else after[1:]) if term not in old.weights]
@@ -539,11 +541,6 @@ def _taken_over(new: _Reading, old: _Reading) -> bool:
     gained = [term for term in named if not any(_is_family(term, word) for word in old.weights)]
     enough = len(same) > 1 and len(same) >= DENIED * len(rest)
     return enough and len(gained) == 1 and gained[0] in _names(new.sentence)
-
-
-def _says_much(term: str) -> bool:
-    """Whether it is more than an auxiliary verb."""
-    return len(term) > _LONG_WORD or analyse.is_atom(term)
 
 
 def _said_differently(new: _Reading, old: _Reading) -> bool:
@@ -575,13 +572,18 @@ def _another_version(new: _Reading, old: _Reading, contrast: frozenset[int]) -> 
         besides = [term for term in plain if term not in (name, *figures) and term not in old.weights]
         if any(map(_is_figure, besides)) or (named and named.isdisjoint(older[name])):
             continue  # another value is what is new, and this figure is the subject's
-        short = all(len(term) <= _LONG_WORD for term in besides)
+        short = all(analyse.is_atom(term) or (len(term) <= _LONG_WORD and not _is_name(new, term)) for term in besides)
         if len(name) >= _LONG_WORD and short and sum(map(analyse.is_atom, besides)) <= 1:
             return True
         rest = [term for term in old.strong if term not in older[name]]
         if len(rest) > 1 and all(term in new.weights for term in rest) and len(besides) <= NEW_MOST:
             return True
     return False
+
+
+def _is_name(reading: _Reading, term: str) -> bool:
+    """Whether it is a short word with the weight of a name: "server B"."""
+    return len(term) < _LONG_WORD and _is_strong(reading, term)
 
 
 def _versions(terms: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
