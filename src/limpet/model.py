@@ -7,7 +7,7 @@ checksum are implemented once for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from limpet.light import TYPE_CHECKING, UTC, Any, Protocol, datetime, timedelta
 from limpet.record import NamedTuple
@@ -58,10 +58,11 @@ class Scope(NamedTuple):
 
 
 class Folder(NamedTuple):
-    """A directory on this machine, and its path as the settings give it."""
+    """A directory on this machine, and its path as the settings give it. What a repository brings may stop counting."""
 
     path: str
     label: str
+    counts: Callable[[], bool] | None = None  # whether it does now; without one it always does
 
 
 class DataFolder(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from limpet import errors, settings
 from limpet.home import place as places
@@ -78,7 +78,7 @@ def load(
         env.get("LIMPET_SESSION") or None,
         env.get("LIMPET_TOKEN") or None,
         _switched(settings.rules_of(Bounds(), config), own),
-        _skills(config, belief, env, place.root),
+        _skills(config, lambda: trust.believe(home, place).skills, env, place.root, shipped=belief.skills),
         settings.switch_value("strict", env.get("LIMPET_STRICT") or config.get("strict", False)),
         place.root,
         env.get("LIMPET_STORE_REPLICA") or text_value("store_replica", config.get("store_replica")) or None,
@@ -272,15 +272,18 @@ def _merged(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return config
 
 
-def _skills(config: Mapping[str, Any], belief: trust.Belief, env: Mapping[str, str], root: str) -> tuple[Folder, ...]:
-    """The directories with skills. By default the project's own, and the repository's once they are trusted."""
+def _skills(
+    config: Mapping[str, Any], trusted: Callable[[], bool], env: Mapping[str, str], root: str, *, shipped: bool
+) -> tuple[Folder, ...]:
+    """The directories with skills. By default the project's own, and the repository's once they are trusted, for as
+    long as they are: a checkout may change them under a server."""
     base = os.path.join(root, trust.FOLDER)
     if variable := env.get("LIMPET_SKILLS"):
         return settings.skill_folders(variable.split(os.pathsep), os.getcwd())
     if config.get("skills") is not None:
         return settings.skill_folders(config["skills"], base)
-    shipped = (Folder(os.path.join(base, trust.SKILLS), f"{trust.FOLDER}/{trust.SKILLS}"),) if belief.skills else ()
-    return (OWN_SKILLS, *shipped)
+    brought = Folder(os.path.join(base, trust.SKILLS), f"{trust.FOLDER}/{trust.SKILLS}", trusted)
+    return (OWN_SKILLS, brought) if shipped else (OWN_SKILLS,)
 
 
 def _switched(bounds: Bounds, own: ProjectFolder) -> Bounds:

@@ -168,6 +168,9 @@ def scan(folders: Iterable[Folder]) -> SkillList:
     skills: dict[str, Skill] = {}
     problems: list[SkillProblem] = []
     for folder in folders:
+        if folder.counts is not None and not folder.counts():
+            problems.append(SkillProblem(folder.label, "it is not as the person trusted it, so nothing of it counts"))
+            continue
         names = _names(folder.path)
         if len(names) > limits.SKILLS_MOST:
             problems.append(
