@@ -335,8 +335,8 @@ def retry_of(operation: Operation, key: str | None, values: Mapping[str, Any], s
     if key is None:
         return None
     name = a_name("idempotency_key", key, limits.RETRY_KEY_MAX_CHARS)
-    known = Masking().value({name: values[name] for name in sorted(values)})  # by a digest a secret could be guessed
-    call = json.dumps([operation.name, session, known], default=list)
+    masked = Masking().value({name: values[name] for name in sorted(values)})  # by a digest a secret could be guessed
+    call = json.dumps([operation.name, session, masked], default=list)
     return Retry(name, sha256(call.encode("utf-8", "surrogateescape")).hexdigest())
 
 

@@ -253,8 +253,8 @@ def _checked_outputs(ctx: Context, read: ImportSpool, clean: ImportSpool, maskin
 
 
 def _checked_output(ctx: Context, item: IncomingOutput, masking: Masking, *, exact: bool) -> IncomingOutput:
-    """An output without its secrets. Unless it is `exact`, a file does not say what a preview shows: it would be
-    in the answer to anyone who keeps the same text later."""
+    """An output without its secrets. Unless it is `exact`, a file does not say what a preview shows: keeping
+    the same text later would answer with it."""
     output = item.output
     stored = ctx.store.outputs.find(ctx.scope, output.digest)
     if stored is not None and stored.digest == output.digest:

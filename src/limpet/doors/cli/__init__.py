@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """A replacement for each standard stream that the caller has closed (`>&-`). Otherwise the next file that is
+    """A replacement for each standard stream that is closed at the start (`>&-`). Otherwise the next file that is
     opened takes its number, and a program that we start would write into it."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:

@@ -100,8 +100,8 @@ def _likeness(left: str, right: str) -> float:
         import difflib
 
         return difflib.SequenceMatcher(None, left, right, autojunk=False).ratio()
-    one, other = Counter(_WORD.findall(left)), Counter(_WORD.findall(right))
-    return 2 * (one & other).total() / max(1, one.total() + other.total())
+    words, others = Counter(_WORD.findall(left)), Counter(_WORD.findall(right))
+    return 2 * (words & others).total() / max(1, words.total() + others.total())
 
 
 def pieces(text: str) -> Iterator[str]:

@@ -24,11 +24,11 @@ PROJECT_TALLY = (  # the counts in an answer are those of the whole project
     "SELECT CAST(coalesce(sum(count) FILTER (WHERE tag = ''), 0) AS bigint), "  # noqa: S608
     f"count(*) FILTER (WHERE tag <> '' AND count > 0) FROM tallies WHERE {IN_PROJECT} AND kind = ? AND session = ''"
 )
-MADE = (  # the changes that wrote what an erased change replaced
+WRITTEN_BEFORE = (  # the changes that wrote what an erased change replaced
     "SELECT v.seq FROM events e JOIN events v ON v.tenant = e.tenant AND v.project = e.project AND v.kind = e.kind "
     "AND v.key = e.key AND v.version = e.version - 1 WHERE e.tenant = ? AND e.project = ? AND e.seq = ?"
 )
-KNOWN = f"SELECT key, seqs FROM retries WHERE {IN_PROJECT} AND call <> ''"  # noqa: S608
+WITH_DIGEST = f"SELECT key, seqs FROM retries WHERE {IN_PROJECT} AND call <> ''"  # noqa: S608
 FORGET_CALL = f"UPDATE retries SET call = '' WHERE {IN_PROJECT} AND key = ?"  # noqa: S608
 OLDEST_KEPT = f"SELECT at FROM retries WHERE {IN_PROJECT} ORDER BY at DESC LIMIT 1 OFFSET ?"  # noqa: S608
 
@@ -70,7 +70,7 @@ def remember(sql: Sql, scope: Scope, stamp: Stamp, changes: tuple[Change, ...]) 
 def forget_calls(sql: Sql, scope: Scope, erased: Sequence[int]) -> None:
     """Forget what the calls were that wrote a text which is erased: by a digest of it, the text could be guessed. Their
     keys stay, so that such a call is not made again."""
-    gone = {*erased, *(row[0] for seq in erased for row in sql.rows(MADE, (*scope, seq)))}
-    for key, seqs in sql.rows(KNOWN, tuple(scope)):
+    gone = {*erased, *(row[0] for seq in erased for row in sql.rows(WRITTEN_BEFORE, (*scope, seq)))}
+    for key, seqs in sql.rows(WITH_DIGEST, tuple(scope)):
         if gone.intersection(json.loads(seqs)):
             sql.rows(FORGET_CALL, (*scope, key))

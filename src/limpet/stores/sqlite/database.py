@@ -757,10 +757,10 @@ def _size(path: str) -> int:
 
 def _file_at(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def upgrade(con: Connection, version: int) -> None:
