@@ -17,7 +17,7 @@ CODE := src tests docs examples $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check types types-beside lint rules house test tests coverage torture torture-seeded test-slow life test-database test-citus test-clients test-ways test-browser bench scoreboard docs docs-site run lock \
+.PHONY: help setup check types types-beside lint rules house test tests coverage torture torture-seeded test-slow slow-tests explore crowd life test-database test-citus test-clients test-ways test-browser bench scoreboard docs docs-site run lock \
 	sbom audit clean
 
 help: ## List the commands
@@ -64,9 +64,19 @@ torture: $(STAMP) ## Kills, power cuts, full disks, races; SCALE=ci|minutes|full
 torture-seeded: $(STAMP) ## Put 30 bugs into a copy, one at a time, and see that a goal notices each
 	PYTHONPATH=tests $(PY) -m torture --seeded $(if $(WRITE),--write $(WRITE))
 
-test-slow: $(STAMP) ## The slow tests, then the property tests with many new examples
-	$(PY) -m pytest -m slow --timeout 900
-	HYPOTHESIS_PROFILE=long $(PY) -m pytest -n 2 -m "hypothesis and not slow" --timeout 1800
+# One after the other, and all of them also when one fails. The crowd is alone: it prints how long calls took and how many
+# cores they kept busy.
+test-slow: $(STAMP) ## Slow tests, property tests with many new examples, an hour of a thousand agents: 100 minutes
+	@$(MAKE) --no-print-directory --keep-going -j 1 slow-tests explore crowd
+
+slow-tests: $(STAMP)
+	$(PY) -m pytest -n 3 --dist worksteal -m slow --timeout 900 --ignore tests/journeys/test_crowd.py
+
+explore: $(STAMP)
+	HYPOTHESIS_PROFILE=long $(PY) -m pytest -n 3 --dist worksteal -m "hypothesis and not slow" --timeout 1800
+
+crowd: $(STAMP)
+	$(PY) -m pytest -s -m slow tests/journeys/test_crowd.py
 
 # With SECONDS: stories composed at random, for so long. Each failure is printed with the number that tells it again.
 life: $(STAMP) ## All stories of people and agents, through real doors; SECONDS=600 SEED=7 composes new ones

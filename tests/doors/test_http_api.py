@@ -58,18 +58,12 @@ def few(*, short: int, long: int) -> settings:
     """So many examples beside those that are computed from the description, in the profile of that name."""
     phases = (Phase.explicit, Phase.generate)
     quiet = list(HealthCheck)
-    return settings(
-        max_examples=profiles.chosen(short=short, long=long),
-        deadline=None,
-        derandomize=True,
-        database=None,
-        phases=phases,
-        suppress_health_check=quiet,
-    )
+    most = profiles.chosen(short=short, long=long)
+    return settings(max_examples=most, phases=phases, suppress_health_check=quiet)
 
 
 @schema.parametrize()
-@few(short=2, long=300)
+@few(short=2, long=150)
 def test_nothing_that_is_sent_is_left_unhandled_on_either_store(
     case: schemathesis.Case[Any], served: tuple[str, str], served_by_postgres: tuple[str, str]
 ) -> None:

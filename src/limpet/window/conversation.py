@@ -468,11 +468,8 @@ class Conversation:
     def facts_of(self, items: Sequence[WindowItem]) -> facts.Facts:
         """The facts of these items. Those of an earlier compaction were stored with it."""
         keys = {item.fold for item in items if item.fold}
-        stored = {
-            entry.key: entry.extra.get("facts")
-            for entry in (self._entries if keys else ())
-            if entry.kind == FOLD and entry.key in keys
-        }
+        folds = [entry for entry in self._entries if entry.kind == FOLD and entry.key in keys] if keys else []
+        stored = {entry.key: entry.extra.get("facts") for entry in folds}
         parts: list[Mapping[str, Sequence[str]]] = []
         for group in groups([item.message for item in items]):
             first = items[group.start]

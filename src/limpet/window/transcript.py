@@ -356,10 +356,10 @@ class FoldReader:
         self._read: dict[str, tuple[Entry, Fold]] = {}  # by key
 
     def fold(self, entry: Entry) -> Fold:
-        earlier = self._read.get(entry.key)
-        if earlier is None or earlier[0] != entry:
-            earlier = self._read[entry.key] = (entry, _fold(entry))
-        return earlier[1]
+        cached = self._read.get(entry.key)
+        if cached is None or cached[0] != entry:
+            cached = self._read[entry.key] = (entry, _fold(entry))
+        return cached[1]
 
 
 def folds(entries: Sequence[Entry], history: Sequence[Message], reader: FoldReader | None = None) -> list[Fold]:
