@@ -83,7 +83,7 @@ def test_the_prompt_has_a_limit_and_a_budget(work: Session) -> None:
 def test_without_skills_there_is_nothing_to_show(work: Session) -> None:
     assert work.skills.summary().text == ""
     assert work.skills.list() == ((), ())
-    with pytest.raises(errors.NotFound, match="Those that exist: none"):
+    with pytest.raises(errors.NotFound, match="There are none yet"):
         work.skills.read("deploy")
 
 
