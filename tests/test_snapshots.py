@@ -122,6 +122,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.in_the_past("expires", "2026-01-01"),
     errors.bad_anchor("../x.py:1", "it is outside the project"),
     errors.no_note_or_memory("note_1"),
+    errors.of_another_layer("db", "team"),
     errors.current_version("note_1", 2),
     errors.only_forever("note_1", 1),
     errors.changed_since(4, "notepad", "one"),
