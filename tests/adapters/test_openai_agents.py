@@ -181,6 +181,18 @@ def test_a_call_that_waits_for_its_result_is_stored_at_once(hold: Limpet) -> Non
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("hooked", [False, True])
+def test_a_run_without_the_hooks_is_told_of_them_once(hooked: bool, hold: Limpet) -> None:
+    memory = LimpetSession(hold, "t")
+    model = Scripted(stories.steps(*(Do("fetch", {"number": number}) for number in range(3)), Say("Done.")))
+    agent = Agent(name="Scripted", model=model, tools=[function_tool(stories.fetch)])
+    with stories.logged() as lines:
+        hooks = memory.hooks if hooked else None
+        asyncio.run(Runner.run(agent, "Go.", session=memory, run_config=memory.run_config(), hooks=hooks))
+    assert [line for line in lines if "hooks=memory.hooks" in line] == lines
+    assert len(lines) == (not hooked)
+
+
 def test_secrets_in_what_a_tool_said_are_masked_in_the_store(hold: Limpet, tmp_path: Path) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -306,6 +318,9 @@ def test_an_approval_in_another_process_loses_no_call_and_no_result(hold: Limpet
     assert not unpaired(kept)
     assert [message.text() for message in kept if message.text()] == ["Go.", "Done.", "And?", "Later."]
     assert sum(len(message.results()) for message in kept) == 2
+    assert [message.results() for message in stories.transcript_of(hold, "s")] == [
+        message.results() for message in kept
+    ]
 
 
 # --- several sessions and agents --------------------------------------------------------------------------------------

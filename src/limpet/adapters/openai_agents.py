@@ -46,6 +46,11 @@ ASKING: ContextVar[tuple[LimpetSession, _Talk, list[Any]] | None] = ContextVar("
 RUN: ContextVar[_Run | None] = ContextVar("limpet_run", default=None)
 NO_ID = "__fake_id__"  # what the SDK calls every item of a provider that gives none
 RESULTS = ("_output", "_response")  # suffixes of the types of items that the model did not write
+OUTPUT_KEYS = ("call_id", "output", "type")
+NO_HOOKS = (
+    "A call of %s was stored with its result: with hooks=memory.hooks in Runner.run it is stored before it runs, and "
+    "is known if its process dies."
+)
 Items = tuple[Any, ...]  # consecutive items that are one message
 
 
@@ -77,6 +82,7 @@ class LimpetSession(SessionABC):
         self._tool_agents: dict[int, Any] = {}  # agents that an agent of this conversation has as a tool
         self._any_run = _Run(self)  # where the SDK does not say that one begins
         self._omits_reasoning_ids = False
+        self._has_hooks = False  # whether the SDK or hooks of the caller's have told of a reply
 
     @property
     def tools(self) -> list[FunctionTool]:
@@ -107,6 +113,7 @@ class LimpetSession(SessionABC):
 
     async def on_llm_end(self, response: ModelResponse) -> None:
         """Store a reply with calls. A run that ends in one of them, and its process, forget that it was called."""
+        self._has_hooks = True
         asking = ASKING.get()
         items: list[Any] = [_as_sent_later(item, self._omits_reasoning_ids) for item in response.to_input_items()]
         if asking is not None and asking[0] is self and any(_kind(item).endswith("_call") for item in items):
@@ -180,7 +187,7 @@ class LimpetSession(SessionABC):
 
     def _read(self, items: Items) -> list[Message]:
         """Items as one message; a big output is a reference from its first request on."""
-        messages = openai_responses.read(items)
+        messages = openai_responses.read([*map(_in_usual_order, items)])
         self._calls.update((call.id, call) for message in messages for call in message.calls())
         return [self._with_references(message) if message.role == TOOL else message for message in messages]
 
@@ -228,6 +235,9 @@ class LimpetSession(SessionABC):
         talk, request = self._main, self._run().request
         with talk.bridged.lock:
             if request is not None and _count_by_model(items):
+                if not self._has_hooks and _by_model(items[0]) and not _by_model(items[-1]):
+                    self._has_hooks = True  # said once
+                    log.warning(NO_HOOKS, self.session_id)
                 self._sent(talk)
                 request += _new_items(request, items)
                 if _by_model(items[-1]) or talk.is_reply_stored:  # a run may end here, without a later request
@@ -291,6 +301,12 @@ def _new_items(request: list[Any], items: list[Any]) -> list[Any]:
 
 def _has_id(item: Any) -> bool:
     return bool(item.get("call_id")) or item.get("id", NO_ID) != NO_ID
+
+
+def _in_usual_order(item: Any) -> Any:
+    """An output of a tool with its keys as the SDK has them first. After an approval they come in another order, and
+    the transcript knows a message by its form."""
+    return {**{key: item[key] for key in OUTPUT_KEYS if key in item}, **item} if _kind(item).endswith(RESULTS) else item
 
 
 def _as_sent_later(item: Any, omits_reasoning_ids: bool) -> Any:
