@@ -101,6 +101,30 @@ def test_the_notepad_is_as_it_is_now_in_every_request_and_nothing_before_it_chan
     assert second.gauge.reused == sum(size for name, size in first.gauge.sections.items() if name != "notepad")
 
 
+def test_what_is_corrected_while_a_window_is_in_use_is_said_in_every_request(hold: Limpet) -> None:
+    before = hold.session("before")
+    before.memory.write("db", "We use Postgres 14")
+    before.memory.write("port", "The port is 8080")
+    work, talk = hold.session("one"), [user("port it")]
+    first = work.window.next(talk)
+    assert "Corrected in memory" not in late(first)
+    hold.session("other").memory.write("database", "Correction: we use Postgres 16, not 14", replaces="db")
+    for number, prompt in enumerate(("which Postgres do we use?", "which one again?")):
+        talk += [*turn(number), user(prompt)]
+        step = work.window.next(talk)
+        assert step.messages[: len(first.messages) - 1] == first.messages[:-1], "the cache of the provider stays"
+        correction = "- memory database: Correction: we use Postgres 16, not 14 (in place of memory db)"
+        assert late(step).count(correction) == 1
+        assert late(step).count("Postgres 16") == 1, "it is not recalled besides"
+    hold.session("other").memory.write("port", "The port is 9090")
+    talk += [*turn(3), user("go on")]
+    assert "- memory port: The port is 9090 (in place of what it said before)" in late(work.window.next(talk))
+    hold.session("other").memory.write("late", "Something new")
+    assert "Something new" not in late(work.window.next(talk)), "no section has another text of it"
+    later = hold.session("later").window.next([user("hello")])
+    assert "Corrected in memory" not in late(later)
+
+
 def test_a_handoff_is_used_up_when_the_request_was_answered(hold: Limpet) -> None:
     hold.session("before").handoff.write("Casts are next.")
     work = hold.session("work")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from limpet import errors
+from limpet import errors, limits
 from limpet.catalogue.operation import Context
 from limpet.journal import recover as journal
 from limpet.memory import digest, handoff, memory, skills
-from limpet.model import FILE, Handoff, moment
+from limpet.model import FILE, NOTE, Entry, Handoff, Validity, moment
+from limpet.model import MEMORY as MEMORY_KIND
 from limpet.record import NamedTuple
 from limpet.session import notepad, pins, tree
+from limpet.store import Listing
 from limpet.text import tokens
-from limpet.text.safe import quoted
+from limpet.text.safe import as_data, as_name, quoted
 from limpet.window.plan.context import (
     HANDOFF,
     JOURNAL,
@@ -33,6 +35,8 @@ SKILLS_TOKENS = 2_000  # one line per skill; the bodies are read on demand
 TOOLS_TOKENS = 2_000  # likewise
 JOURNAL_TOKENS = 200  # level 1 of the journal is limited to 100 itself
 JOURNAL_HEADING = "## Journal (NOTES.md), level 1"
+BEGINNING = 80  # characters by which a text is known in a section
+CHANGED_HEADING = "Corrected in memory since the sections above were read, which say the old text:"
 SCRATCHPAD_TOKENS = 6_000  # the longest scratchpad that may be written is about as long
 
 
@@ -55,6 +59,7 @@ class StableSections(NamedTuple):
     skills: str
     capsule: str  # what the parent session passed on
     journal: str  # its level 1
+    read_at: int  # milliseconds
 
 
 class Sections(NamedTuple):
@@ -66,7 +71,8 @@ def read_stable(ctx: Context, line: str | None = None) -> StableSections:
     first = handoff.section(ctx, handoff.waiting(ctx, line), HANDOFF_TOKENS - NAMED_TOKENS, tokens.count)
     pinned = tuple(pins.pinned_memory(ctx))
     remembered, summary = digest.digest(ctx).text, skills.summary(ctx).text
-    return StableSections(first.in_full, first.text, remembered, pinned, summary, tree.capsule(ctx), _journal(ctx))
+    capsule, level_1 = tree.capsule(ctx), _journal(ctx)
+    return StableSections(first.in_full, first.text, remembered, pinned, summary, capsule, level_1, ctx.now)
 
 
 def _journal(ctx: Context) -> str:
@@ -94,10 +100,37 @@ def sections(ctx: Context, stable: StableSections, caller: CallerSections, recal
                 memory.scratch_section(ctx), SCRATCHPAD_TOKENS, "scratch_note with mode read shows all of it"
             ),
             PINS: PromptSection(pins.section(list(pinned))),
-            RECALLED: PromptSection(recalled),
+            RECALLED: PromptSection(_joined(changed(ctx, stable), recalled)),
         }
     )
     return Sections(parts, pinned)
+
+
+def changed(ctx: Context, stable: StableSections) -> str:
+    """What has another text since the stable sections were read: these say the old one until the next compaction."""
+    listing = Listing((NOTE, MEMORY_KIND), limit=limits.CORRECTIONS_COMPARED, now=ctx.now)
+    above = f"{stable.first}\n{stable.memory}"
+    lines: list[str] = []
+    for entry in ctx.store.entries.list(ctx.scope, listing).entries if stable.first or stable.memory else ():
+        if entry.updated_at < stable.read_at or len(lines) == limits.CORRECTIONS_NAMED:
+            break
+        if (instead := _in_place_of(ctx, entry, above)) is not None:
+            text, cut = tokens.cut(" ".join(entry.content.split()), limits.UNASKED_ENTRY_TOKENS)
+            line = f"- {entry.kind} {as_name(entry.key)}: {as_data(text, entry.origin)}{' […]' if cut else ''}"
+            lines.append(f"{line} (in place of {as_name(instead)})")
+    return "\n".join([CHANGED_HEADING, *lines]) if lines else ""
+
+
+def _in_place_of(ctx: Context, entry: Entry, above: str) -> str | None:
+    """What the sections said of this, if that is no longer so."""
+    replaces = Validity.of(entry.extra).replaces
+    old = None if replaces is None else ctx.store.entries.read(ctx.scope, *replaces)
+    if old is not None and old.content[:BEGINNING] in above:
+        return f"{old.kind} {old.key}"
+    anew = (
+        entry.kind == MEMORY_KIND and f"### {as_name(entry.key)}\n" in above and entry.content[:BEGINNING] not in above
+    )
+    return "what it said before" if anew else None
 
 
 def _joined(*texts: str) -> str:

@@ -117,7 +117,8 @@ class Window:
     def _recalled_for(self, ctx: Context, talk: Sequence[Message], stable: StableSections) -> str:
         """What clearly fits the last prompt. It stays until the next one, so that the bytes of a request stay too."""
         if talk and talk[-1].role == USER and (prompt := talk[-1].text()) != self._prompt:
-            recalled = unasked.unasked(ctx, prompt, f"{stable.first}\n{stable.memory}")
+            above = f"{stable.first}\n{stable.memory}\n{sections.changed(ctx, stable)}"
+            recalled = unasked.unasked(ctx, prompt, above)
             self._prompt, self._recalled = prompt, recalled.text
             unasked.record_shown(ctx, recalled)
         return self._recalled
