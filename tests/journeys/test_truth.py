@@ -249,6 +249,10 @@ def test_postgres_14_is_16_now_wherever_one_reads(tmp_path: Path) -> None:
         lines = client.text("recall", query="which Postgres do we use?").splitlines()
         (marked,) = [line for line in lines if "corrected since in memory database" in line]
         assert "Postgres 14 for everything" in marked
+        both = client.text("recall", query="which Postgres do we use?", kinds=["memory"], include_replaced=True)
+        assert both.index("memory database") < both.index("memory db replaced by database")
+        listed = client.text("search_memory", query="Postgres 14", include_replaced=True)
+        assert "db replaced by database" in listed
         client.call("write_session_handoff", content="We use Postgres 16; the schema is ported.")
         (newer,) = [
             line for line in client.text("recall", query="schema is ported").splitlines() if "is ported" in line

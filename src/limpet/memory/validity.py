@@ -13,6 +13,7 @@ from limpet.light import TYPE_CHECKING, re
 from limpet.memory import layers
 from limpet.model import MEMORY, NOTE, Draft, Entry, EntryName, Validity, iso
 from limpet.store import Follow
+from limpet.text.safe import as_name
 
 if TYPE_CHECKING:
     from limpet.recall import recall
@@ -125,8 +126,10 @@ def detail(name: EntryName | None) -> Json:
 
 
 def state_of(validity: Validity, now: int) -> str:
-    """What a model should know of an entry, in a word; nothing where it holds."""
-    return "replaced" if validity.replaced_by else "expired" if validity.expired(now) else ""
+    """What a model should know of an entry, in a few words; nothing where it holds."""
+    if validity.replaced_by:
+        return f"replaced by {as_name(validity.replaced_by.key)}"
+    return "expired" if validity.expired(now) else ""
 
 
 def validity_json(validity: Validity, now: int) -> Json:
