@@ -185,6 +185,54 @@ def test_a_file_that_cannot_be_read_is_left_alone(project: Path) -> None:
     assert not (project / ".claude").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[mcp_servers\n", "line 1"),
+        ('notes = """\nbegun and not ended\n', "Unterminated"),
+        ('[mcp_servers.limpet]\ncommand = "mine"\n', "a server `limpet` of its own"),
+        ('mcp_servers.limpet.command = "mine"\n', "a server `limpet` of its own"),
+        ('mcp_servers = { files = { command = "files" } }\n', "`mcp_servers` on one line"),
+    ],
+)
+def test_toml_that_would_be_none_with_our_table_is_left_alone(text: str, why: str, project: Path, home: Path) -> None:
+    """Codex does not start with a file that it cannot read."""
+    config = home / ".codex" / "config.toml"
+    config.parent.mkdir()
+    config.write_text(text)
+    refused = in_project(project, "install", "codex", "--user")
+    assert refused.code == 2
+    assert why in refused.err
+    assert files(home) == {".codex/config.toml": text.encode()}
+
+
+def test_where_one_file_cannot_be_written_none_is_changed(project: Path, home: Path) -> None:
+    """A server is told to leave the handoff to hooks: without them nobody would give it."""
+    (home / ".claude.json").write_text('{"theme": "dark"}')
+    own = project / ".claude" / "settings.local.json"
+    before = files(home) | files(project)
+    refused = child(project, "install", "claude-code", command=no_file_above(1))
+    assert refused.returncode == 2
+    assert b"settings.local.json was left as it is: File too large" in refused.stderr
+    assert files(home) | files(project) == before
+
+    own.parent.mkdir()
+    own.write_text(json.dumps({"env": {"NOTE": "x" * 20_000}}))
+    run(project, "install", "claude-code")
+    before = files(home) | files(project)
+    refused = child(project, "uninstall", "claude-code", command=no_file_above(10))
+    assert refused.returncode == 2
+    assert files(home) | files(project) == before
+    run(project, "uninstall", "claude-code")
+    assert files(home) == {".claude.json": b'{"theme": "dark"}'}
+    assert b"limpet" not in own.read_bytes()
+
+
+def no_file_above(kilobytes: int) -> list[str]:
+    """The command where no file can be written that is larger."""
+    return ["bash", "-c", f'ulimit -f {kilobytes}; exec "$@"', "bash", *cli_runner.COMMAND]
+
+
 def test_rights_and_links_are_kept(project: Path) -> None:
     real = project / "shared.json"
     real.write_text("{}")
@@ -243,9 +291,9 @@ def test_an_agent_that_writes_its_file_meanwhile_loses_nothing(project: Path, ho
     planned = installer.plan_install(clients.find("claude-code"), target)
     config.write_text('{"history": [1]}')
     with pytest.raises(errors.BadInput, match="another program has just changed it"):
-        installer.apply_install(planned, str(home / "data"))
+        installer.apply_install(planned, str(home / "data"), str(home))
     assert config.read_text() == '{"history": [1]}'
-    installer.apply_install(installer.plan_install(clients.find("claude-code"), target), str(home / "data"))
+    installer.apply_install(installer.plan_install(clients.find("claude-code"), target), str(home / "data"), str(home))
     planned = installer.plan_uninstall(clients.find("claude-code"), target, str(home / "data"))
     config.write_text(config.read_text().replace("[1]", "[1, 2]"))
     with pytest.raises(errors.BadInput, match="another program has just changed it"):

@@ -24,6 +24,7 @@ import hashlib
 import json
 import os
 import tempfile
+import tomllib
 from collections.abc import Iterable
 from itertools import chain
 from typing import Any
@@ -124,28 +125,50 @@ def _is_in_place(path: str, edits: tuple[Edit, ...], target: InstallTarget) -> b
     return before == _edited(path, before, edits)
 
 
-def apply_install(changes: Iterable[FileChange], data: str) -> None:
+def apply_install(changes: Iterable[FileChange], data: str, root: str) -> None:
+    """All of the changes or, where one of them fails, none: hooks without their server, or the reverse, would not work.
+
+    `root`: the folder that stays, however empty it is.
+    """
     record = _record(data)
-    for change in changes:
-        if change.needed and change.after is not None:
-            _check_unchanged(change)
-            record[change.key] = {
-                "before": _bytes_to_restore(change, record.get(change.key)),
-                "after": hashlib.sha256(change.after).hexdigest(),
-            }
-            _write_record(data, record)  # before the file, so that a crash between the two can be undone
-            _write(change.path, change.after)
+    with contextlib.ExitStack() as undo:
+        undo.callback(_put_back_record, data, dict(record))
+        for change in changes:
+            if change.needed and change.after is not None:
+                _check_unchanged(change)
+                record[change.key] = {
+                    "before": _bytes_to_restore(change, record.get(change.key)),
+                    "after": hashlib.sha256(change.after).hexdigest(),
+                }
+                _write_record(data, record)  # before the file, so that a crash between the two can be undone
+                _write(change.path, change.after)
+                undo.callback(_put_back, change, root)
+        undo.pop_all()
 
 
 def apply_uninstall(changes: Iterable[FileChange], data: str, root: str) -> None:
-    """`root`: the folder that stays, however empty it is."""
+    """All of the changes or, where one of them fails, none."""
     record = _record(data)
-    for change in changes:
-        if change.needed:
-            _check_unchanged(change)
-            _remove(change.path, root) if change.after is None else _write(change.path, change.after)
-        if record.pop(change.key, None) is not None:
-            _write_record(data, record)
+    with contextlib.ExitStack() as undo:
+        undo.callback(_put_back_record, data, dict(record))
+        for change in changes:
+            if change.needed:
+                _check_unchanged(change)
+                _remove(change.path, root) if change.after is None else _write(change.path, change.after)
+                undo.callback(_put_back, change, root)
+            if record.pop(change.key, None) is not None:
+                _write_record(data, record)
+        undo.pop_all()
+
+
+def _put_back(change: FileChange, root: str) -> None:
+    with contextlib.suppress(errors.LimpetError, OSError):  # the first failure is the one that is told
+        _remove(change.path, root) if change.before is None else _write(change.path, change.before)
+
+
+def _put_back_record(data: str, record: dict[str, Any]) -> None:
+    with contextlib.suppress(errors.LimpetError):
+        _write_record(data, record)
 
 
 def is_installed(client: CodingAgent, target: InstallTarget) -> bool:
@@ -217,11 +240,29 @@ def _member(text: str, name: str) -> Any:
 
 def _edited(path: str, before: bytes | None, edits: tuple[Edit, ...]) -> bytes:
     try:
-        return with_edits((before or b"").decode("utf-8"), edits).encode("utf-8")
+        text = (before or b"").decode("utf-8")
+        after = with_edits(text, edits)
+        if path.endswith(".toml"):
+            _check_toml(without_edits(text, edits), after)
+        return after.encode("utf-8")
     except UnicodeDecodeError as problem:
         raise errors.bad_config_file(path, f"it is not UTF-8 ({problem.reason})") from None
     except UnreadableConfig as problem:
         raise errors.bad_config_file(path, str(problem)) from None
+
+
+def _check_toml(before: str, after: str) -> None:
+    """A block at the end of a file is no TOML where the file is none, or has a table of that name."""
+    try:
+        tomllib.loads(before)
+    except tomllib.TOMLDecodeError as problem:
+        raise UnreadableConfig(str(problem)) from None
+    try:
+        tomllib.loads(after)
+    except tomllib.TOMLDecodeError:
+        raise UnreadableConfig(
+            f"it has a server `{NAME}` of its own, or `mcp_servers` on one line; take it out, or give each a table"
+        ) from None
 
 
 def _taken_out(path: str, now: bytes, edits: tuple[Edit, ...]) -> bytes | None:

@@ -131,7 +131,7 @@ def _install(
     with _alone(dry_run):
         changes = installer.plan_install(client, second if moved else target, options)
         if not dry_run:
-            installer.apply_install(changes, settings.data_folder())
+            installer.apply_install(changes, settings.data_folder(), target.root)
     words = _words_after(client, target, changes, moved=moved)
     _tell(cli, client, target.scope, dry_run, changes, tuple(map(_done, changes)), words)
 
