@@ -440,3 +440,46 @@ def test_the_book_of_what_an_agent_meets(name: str, tmp_path: Path) -> None:
     others = {tool for tool in OPERATIONS if "_" in tool} - names - {"begin_session"}
     assert [line for line in text.split("\n") if others & set(re.findall(r"\w+", line))] == []
     check(f"book_{name}.md", text)
+
+
+# Of the agents that Limpet's library runs, which have a window of their own and may begin sub-sessions.
+OWN_TALK: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("begin_task", {"description": "Try casts with two tokens"}),
+    ("end_task", {"summary": "Two tokens are enough."}),
+    ("end_task", {"summary": "Once more."}),
+    ("begin_task", {"description": "Try three"}),
+    ("cancel_task", {"reason": "Slower, and no better."}),
+    ("show_window", {}),
+    ("compact_window", {}),
+    ("uncompact", {"first": 1}),
+    ("uncompact", {"first": 8, "last": 20}),
+    ("spawn_session", {"task": "Measure the parser"}),
+    ("spawn_session", {"task": "Measure the parser", "notes": ["n99"]}),
+    ("fork_session", {"task": "Write its tests"}),
+    ("wait_for_sessions", {"ids": ["sub_1"], "seconds": 0}),
+    ("report_result", {"result": "It is done."}),
+)
+
+
+def test_the_book_of_an_agent_of_the_library(hold: Limpet) -> None:
+    work = hold.session("one")
+    tools = {tool.name: tool for tool in work.tools("agent")}
+    over_mcp = {row.name for row in profile("full") if not row.own_window}
+    pages = [f"# Guidance\n\n{hold.guidance('agent')}", "# Tools that only it has"]
+    for tool in tools.values():
+        if tool.name not in over_mcp:
+            params = {key: part.get("description", "") for key, part in tool.parameters["properties"].items()}
+            listed = "".join(f"\n  {key}: {words}" if words else f"\n  {key}" for key, words in params.items())
+            pages.append(f"{tool.name}: {tool.description}{listed}")
+    pages.append("# Calls and answers")
+    for name, arguments in OWN_TALK:
+        if name in tools:
+            try:
+                result = tools[name].handler(arguments)
+                answer = result if isinstance(result, str) else json.dumps(result)
+            except errors.LimpetError as problem:
+                answer = f"refused: {problem.message}"
+            pages.append(f"> {name} {json.dumps(arguments)}\n{answer}")
+    assert "`limpet" not in "".join(pages)
+    text = re.sub(r"sub_[0-9a-f]{12}", "sub_0a1b2c3d4e5f", "\n\n".join(pages)) + "\n"
+    check("book_agent.md", text)

@@ -44,7 +44,7 @@ class ClaudeCode(CodingAgent):
     home_folder = ".claude"
     programs = ("claude",)
     local_files = True
-    advice = "Start claude in the project; with --shared, approve the server of limpet."
+    advice = "Start claude in the project; if it asks, approve the server of limpet."
     project_guidance = ("CLAUDE.md",)
     user_guidance = (".claude", "CLAUDE.md")
     skills_folder = ".claude"

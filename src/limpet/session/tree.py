@@ -248,7 +248,7 @@ def _session(ctx: Context, id: str) -> Entry:
 
 
 def _unknown(id: str) -> errors.NotFound:
-    return errors.no_entry("session", id, "`limpet session list` shows those that exist.")
+    return errors.no_entry("session", id, "Give an id that spawn_session or fork_session returned.")
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
