@@ -141,6 +141,7 @@ def apply_install(changes: Iterable[FileChange], data: str, root: str) -> None:
                     "after": hashlib.sha256(change.after).hexdigest(),
                 }
                 _write_record(data, record)  # before the file, so that a crash between the two can be undone
+                undo.callback(_remove_empty_folders, change.path, root)
                 _write(change.path, change.after)
                 undo.callback(_put_back, change, root)
         undo.pop_all()
@@ -349,6 +350,10 @@ def _check_unchanged(change: FileChange) -> None:
 def _remove(path: str, root: str) -> None:
     """Remove a file, and the folders below `root` that are empty without it."""
     os.unlink(path)
+    _remove_empty_folders(path, root)
+
+
+def _remove_empty_folders(path: str, root: str) -> None:
     folder = os.path.dirname(path)
     with contextlib.suppress(OSError):
         while folder.startswith(root.rstrip(os.sep) + os.sep):
