@@ -519,6 +519,15 @@ def test_no_text_breaks_the_search(hold: Limpet, query: str) -> None:
         hold.recall(query)
 
 
+def test_an_output_is_shown_where_it_has_the_words_that_its_preview_lacks(hold: Limpet) -> None:
+    """Its first piece is found by a word of the preview (600 lines), the piece that answers by one of its own."""
+    lines = [f"[{number}/600] compiling src/module_{number}.c" for number in range(600)]
+    lines[300] = "src/codec/huffman.c:212: warning: variable 'depth' may be used uninitialized"
+    hold.session("s").outputs.keep("Bash", "\n".join(lines), call="make all")
+    (hit,) = hold.recall("There was one warning in the build of yesterday. In which file and line?").hits
+    assert "huffman.c:212: «warning»" in hit.snippet
+
+
 def test_an_output_is_shown_where_it_says_what_its_preview_quotes(hold: Limpet) -> None:
     lines = [f"2026-03-12 08:{at // 60:02}:{at % 60:02} INFO compiled module ledger_{at}.c" for at in range(600)]
     lines[333] = "2026-03-12 08:05:33 ERROR E4711: file 'streets.h' not found"

@@ -487,7 +487,8 @@ def _outputs(ctx: Context, query: Question, which: Filter) -> list[Match]:
         # shown is the piece that has them.
         if top is not match and top.document.start == 0 and _words_in_text(match) > _words_in_text(top):
             as_good = lower._replace(score=top.scored.score, fits=top.scored.fits)
-            best[document.key] = match._replace(scored=as_good, words=top.words)
+            both = tuple(dict.fromkeys((*match.words, *top.words)))
+            best[document.key] = match._replace(scored=as_good, words=both)
     return list(best.values())
 
 
