@@ -274,3 +274,22 @@ def test_skills_that_change_under_a_server_count_no_more(computer: Computer) -> 
             assert (await agent.call("list_skills"))["skills"] == []
 
     asyncio.run(story())
+
+
+def test_a_trusted_configuration_brings_no_skills_that_nobody_was_shown(computer: Computer) -> None:
+    """It is trusted with a path in it; what is at the path was not shown, and can change."""
+    files = {
+        ".limpet/config.toml": 'skills = ["../tools", "../link"]\n',
+        "tools/deploy/SKILL.md": SKILL.format("Evil."),
+    }
+    project = computer.repository("parser", files)
+    (project / "link").symlink_to(project / "tools")
+    computer.limpet("trust", "--yes", where=project)
+    assert "Evil" not in computer.limpet("skill", "list", where=project) + computer.limpet("context", where=project)
+    assert computer.refused("skill", "show", "deploy", where=project)
+    assert "names skills in other folders of the repository" in computer.limpet("status", where=project)
+    (computer.home / "own" / "deploy").mkdir(parents=True)
+    (computer.home / "own" / "deploy" / "SKILL.md").write_text(SKILL.format("Mine."))
+    (project / ".limpet" / "config.toml").write_text('skills = ["~/own", "../tools"]\n')
+    computer.limpet("trust", "--yes", where=project)
+    assert "Mine." in computer.limpet("skill", "show", "deploy", where=project)

@@ -22,6 +22,7 @@ from limpet.settings import Bounds, Settings, text_value
 
 CONFIG_BYTES = 1 << 20
 OWN = "own"  # in a table [projects."PATH"] of the person's file: this folder is a project of its own
+SHIPPED = f"{trust.FOLDER}/{trust.SKILLS}"  # of a repository
 OWN_SKILLS = Folder("", "skills")  # in the project's folder, wherever that will be
 
 
@@ -62,6 +63,7 @@ def load(
     project = project or env.get("LIMPET_PROJECT")
     own = ProjectFolder(home, place)
     belief, wrong = _without_wrong_values(trust.believe(home, place), place)
+    belief, unseen = _without_unseen_skills(belief, place)
     table = _table(person, own)
     for part in (person.config, table):
         _check_values(part, person.path)
@@ -86,7 +88,7 @@ def load(
         own,
         not store,
         belief.ignored,
-        (*_remarks(belief, own, is_personal), *wrong),
+        (*_remarks(belief, own, is_personal), *wrong, *unseen),
     )
 
 
@@ -228,6 +230,31 @@ def _without_wrong_values(belief: trust.Belief, place: Place) -> tuple[trust.Bel
     return belief._replace(config=config), remarks
 
 
+def _without_unseen_skills(belief: trust.Belief, place: Place) -> tuple[trust.Belief, list[str]]:
+    """Leave out directories inside the repository that its configuration names. Trusting it did not show what they
+    hold, and a change of that would not ask again. The skills in .limpet/skills are shown and compared."""
+    value = belief.config.get(trust.SKILLS)
+    if value is None:
+        return belief, []
+    base = os.path.join(place.root, trust.FOLDER)
+    folders = settings.skill_folders(value, base)
+    outside = [folder.label for folder in folders if not _is_inside(folder.path, place.root)]
+    config = {name: value for name, value in belief.config.items() if name != trust.SKILLS}
+    belief = belief._replace(config={**config, trust.SKILLS: outside} if outside else config)
+    if all(
+        _is_inside(folder.path, os.path.join(base, trust.SKILLS)) for folder in folders if folder.label not in outside
+    ):
+        return belief, []
+    file = _line(os.path.join(base, trust.CONFIG))
+    return belief, [f"{file} names skills in other folders of the repository than {SHIPPED}; they do not count."]
+
+
+def _is_inside(path: str, root: str) -> bool:
+    """Whether a path leads into a folder, by its words or through links."""
+    places_of = (os.path.abspath, os.path.realpath)
+    return any(f"{place(path)}{os.sep}".startswith(f"{place(root).rstrip(os.sep)}{os.sep}") for place in places_of)
+
+
 def _leaves(config: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterable[tuple[tuple[str, ...], Any]]:
     for name, value in config.items():
         if isinstance(value, dict) and value:
@@ -282,7 +309,7 @@ def _skills(
         return settings.skill_folders(variable.split(os.pathsep), os.getcwd())
     if config.get("skills") is not None:
         return settings.skill_folders(config["skills"], base)
-    brought = Folder(os.path.join(base, trust.SKILLS), f"{trust.FOLDER}/{trust.SKILLS}", trusted)
+    brought = Folder(os.path.join(root, SHIPPED), SHIPPED, trusted)
     return (OWN_SKILLS, brought) if shipped else (OWN_SKILLS,)
 
 
