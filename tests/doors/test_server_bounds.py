@@ -423,6 +423,20 @@ def test_half_sent_requests_are_closed_and_keep_nobody_out(tmp_path: Path) -> No
         assert "Traceback" not in log
 
 
+def test_nothing_is_read_after_a_request_with_two_lengths(tmp_path: Path) -> None:
+    """Of a request with both, a proxy may forward what follows its body as a part of it, or the other way round."""
+    with local_server(str(tmp_path / "limpet.db"), tmp_path, "--no-token") as reply:
+        address = ("127.0.0.1", int(reply["url"].removesuffix("/mcp").rpartition(":")[2]))
+        host = f"Host: 127.0.0.1:{address[1]}\r\n"
+        both = (
+            f"POST /api/v1/operations/list_notes HTTP/1.1\r\n{host}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"
+        )
+        with half_sent(address, 1, f"{both}\r\n0\r\n\r\nGET /health HTTP/1.1\r\n{host}\r\n".encode()) as (sock,):
+            answer = b"".join(iter(lambda: sock.recv(65_536), b""))
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert answer.count(b"HTTP/1.1") == 1
+
+
 def test_a_body_that_stalls_takes_no_place_of_a_token(tmp_path: Path) -> None:
     store = str(tmp_path / "limpet.db")
     token = stored(store, "write").secret

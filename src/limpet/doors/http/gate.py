@@ -137,7 +137,8 @@ class Gate:
         if scope["type"] == "lifespan":
             await self._lifespan(scope, receive, send)
         elif scope["type"] == "http":
-            await (self._site.refusal(Request(scope)) or self._enter)(scope, receive, send)
+            request = Request(scope)
+            await (_two_lengths(request) or self._site.refusal(request) or self._enter)(scope, receive, send)
 
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -255,6 +256,13 @@ class _Admitted(NamedTuple):
 
 
 NOBODY = Principal("", "", "", Level.PUBLIC, (), limited=False)
+
+
+def _two_lengths(request: Request) -> Response | None:
+    """A proxy in front may believe the other length, and take what follows for the request of another client."""
+    if "transfer-encoding" in request.headers and "content-length" in request.headers:
+        return Response("Two lengths of one body", status_code=400, headers={"connection": "close"})
+    return None
 
 
 def _is_one_of(name: str, names: tuple[str, ...]) -> bool:
