@@ -73,8 +73,15 @@ def test_any_text_is_scanned_without_a_change(text: str) -> None:
     readings(doc)
 
 
+@pytest.mark.parametrize("rule", ["---", "***", "___", "- - -", " * * * "])
+def test_a_rule_ends_an_item(rule: str) -> None:
+    assert [goal.entry.text for goal in entries.goals(scan(f"## Active Sub-Goals\n- [ ] a\n{rule}\nplain\n"))] == ["a"]
+
+
 @given(documents(), changes)
 @example("- [ ] a", (edit.add_question, entries.questions, Item("b")))
+@example("## Active Sub-Goals\n* [ ] a\n- \n---\n", (edit.add_goal, entries.goals, Item("|")))
+@example("## Active Sub-Goals\n* [ ] a\n- \nplain\n", (edit.add_goal, entries.goals, Item("b")))
 def test_an_added_entry_is_read_back_and_nothing_else_changes(text: str, case: Case) -> None:
     add, read, entry = case
     before = [one.entry for one in read(scan(text))]

@@ -156,7 +156,9 @@ def add_line(text: str, key: str, block: str) -> str:
     place = places(doc)[key]
     items = entries.bullets(doc, place.heading.body, place.own_end)
     if items:
-        return insert(doc, items[-1].end, block)
+        following = next(doc.lines(items[-1].end, place.own_end), None)
+        is_text = following is not None and following.text.strip() and entries.continues(following, block)
+        return insert(doc, items[-1].end, f"{block}\n" if is_text else block)
     at = _end_of_text(doc, place.heading.body, place.own_end)
     return insert(doc, at, block, apart=not doc.is_hidden(max(0, at - 1)) and at > place.heading.body)
 

@@ -133,6 +133,7 @@ class Bullet(NamedTuple):
 
 _FIELD = re.compile(r" {0,3}\*\*([^*]{1,60}?)(?::\*\*|\*\*[ \t]*:)[ \t]*(.*)$")
 _BULLET = re.compile(r"( {0,3})(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(.*)|$)")
+_RULE = re.compile(r" {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$")  # a line across the page
 _BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
 _DELIMITER = re.compile(r" {0,3}\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+$")
 _DATED = re.compile(r"(\d{4}-\d\d\S*(?: \d\d:\d\d\S*)?)(?:[ \t]+(?:[-–—:][ \t]+)?(.*))?$")  # noqa: RUF001
@@ -158,13 +159,13 @@ def bullets(doc: JournalDocument, start: int, end: int) -> list[Bullet]:
             items.append(_bullet(doc, lines, open_at, open_end))
 
     for line in doc.lines(start, end):
-        item = None if line.hidden else _BULLET.match(line.text)
+        item = None if line.hidden or _RULE.match(line.text) else _BULLET.match(line.text)
         blank = not line.text.strip()
         if item and (open_at < 0 or len(item[1]) < indent + 2):
             close()
             open_at, open_end, indent = line.start, line.end, len(item[1])
             lines = [item[2] or ""]
-        elif open_at >= 0 and not blank and _continues(line, lines):
+        elif open_at >= 0 and not blank and continues(line, lines[-1]):
             lines.append(line.text)
             open_end = line.end
         elif open_at >= 0 and blank:
@@ -176,11 +177,12 @@ def bullets(doc: JournalDocument, start: int, end: int) -> list[Bullet]:
     return items
 
 
-def _continues(line: Line, lines: list[str]) -> bool:
-    """Indented lines belong to the item; others if they are plain words directly below its text."""
+def continues(line: Line, before: str) -> bool:
+    """Whether a line belongs to the item above: indented lines do, and plain words directly below its text."""
     if line.text.startswith(("  ", "\t")):
         return True
-    return bool(lines[-1]) and not line.hidden and not _FIELD.match(line.text) and line.text[:1] not in "|#<>"
+    ends = line.hidden or _FIELD.match(line.text) or _RULE.match(line.text) or line.text[:1] in "|#<>"
+    return bool(before) and not ends
 
 
 def _bullet(doc: JournalDocument, lines: list[str], start: int, end: int) -> Bullet:
