@@ -142,7 +142,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.no_open_task("end"),
     errors.tasks_too_deep(4),
     errors.too_many_pins(50),
-    errors.nothing_folded("the messages 120 to 130", 90),
+    errors.nothing_folded("the messages 120 to 130", "90 messages"),
     errors.bad_limit(-5),
     errors.request_too_big(40_125, 32_000, "user", 40_010),
     errors.request_stays_too_big(1_232, 500, "pins", 1_189),

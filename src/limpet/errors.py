@@ -407,7 +407,7 @@ too_many_pins = BadInput.says(
     "one first."
 )
 nothing_folded = NotFound.says(
-    "no fold covers {messages}; this session has {total:,}. The text of a fold says which messages it stands for."
+    "no fold covers {messages}; this session has {total}. The text of a fold says which messages it stands for."
 )
 bad_limit = BadInput.says(
     "limit is {limit}; it must be the number of tokens that the model's window holds, from 1 on. Give that, or leave "

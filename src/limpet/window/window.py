@@ -24,7 +24,7 @@ from limpet.recall import unasked
 from limpet.record import NamedTuple
 from limpet.session.records import TaskRecord
 from limpet.store import Decide
-from limpet.text import tokens
+from limpet.text import brief, tokens
 from limpet.window import sections, transcript
 from limpet.window.conversation import Conversation, Count
 from limpet.window.messages import TOOL, USER, Call, Message, Result, Text
@@ -289,7 +289,8 @@ def uncompact(ctx: Context, first: int, last: int | None = None) -> RestoredMess
 
 
 def _nothing_folded(first: int, end: int, total: int) -> errors.LimpetError:
-    return errors.nothing_folded(f"message {first:,}" if first == end else f"the messages {first:,} to {end:,}", total)
+    messages = f"message {first:,}" if first == end else f"the messages {first:,} to {end:,}"
+    return errors.nothing_folded(messages, brief.counted(total, "message"))
 
 
 def show_window(ctx: Context) -> Gauge:
