@@ -226,6 +226,8 @@ class Outcome(NamedTuple):
 
 
 def run(sizes: Sizes) -> None:
+    shutil.rmtree(OUT / "tasks", ignore_errors=True)
+    _reaching([(number, task) for number, task in enumerate(tasks()) if not number % sizes.pick(1, APART)])
     model = given()
     if model is None:
         print(ABSENT)
@@ -233,7 +235,6 @@ def run(sizes: Sizes) -> None:
     asked = tasks()
     # Of each kind in turn, with all arms, so that a part of it can be looked at.
     order = [number for first in range(sizes.pick(APART, 1)) for number in range(first, len(asked), APART)]
-    shutil.rmtree(OUT / "tasks", ignore_errors=True)
     results: dict[str, list[tuple[Task, Outcome]]] = {name: [] for name in ARMS}
     kept = _kept()
     with model:
@@ -247,6 +248,30 @@ def run(sizes: Sizes) -> None:
                 mark = "solved" if task.is_solved_by(outcome.answer) else "not"
                 print(f"{number} {task.kind}, {name}: {mark}, {outcome.calls}, {outcome.answer[:100]!r}", flush=True)
     _report(results)
+
+
+def _reaching(asked: Sequence[tuple[int, Task]]) -> None:
+    """Without a model: what the second session is shown, where the first kept what it was told by the right call."""
+    kinds = list(dict.fromkeys(task.kind for _, task in asked))
+    found = {kind: [0, 0, 0] for kind in kinds}
+    for number, task in asked:
+        memory = Limpet(OUT / "tasks" / f"{number}-reaching")
+        memory.begin("monday")
+        memory.heard(task.first)
+        if task.kind == "output":
+            memory.printed(task.command, task.output)
+        elif task.kind == "rule":
+            memory.call("write_memory", {"key": "rule", "content": task.first})
+        else:
+            memory.call("add_note", {"content": task.first})
+        memory.end()
+        shown = memory.begin("tuesday"), memory.heard(task.then), memory.call("recall", {"query": task.then})
+        memory.end()
+        for place, text in enumerate(shown):
+            found[task.kind][place] += task.first in text or task.is_solved_by(text)
+    rows = [[kind, f"{sum(task.kind == kind for _, task in asked)}", *map(str, found[kind])] for kind in kinds]
+    heads = ("what was told", "tasks", "shown at the start", "shown with the prompt", "found by one recall")
+    table("What reaches the next session, without a model", heads, rows)
 
 
 def _kept() -> dict[tuple[int, str], Outcome]:
