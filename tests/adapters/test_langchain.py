@@ -103,7 +103,26 @@ def test_what_a_tool_raises_is_raised_as_without_us(hold: Limpet) -> None:
     made, _ = agent(stories.steps(Do("broken", {"number": 1}), Say("Never.")), [stories.broken], hold)
     with pytest.raises(RuntimeError, match="record 1 is unreadable"):
         made.invoke(asked("Fetch."), THREAD)
-    assert not unpaired(stories.kept(hold, "t"))
+    assert [call.name for message in stories.kept(hold, "t") for call in message.calls()] == ["broken"]
+
+
+def test_a_reply_is_stored_before_its_calls_run(hold: Limpet) -> None:
+    """Also where no checkpointer would know of the call if the process ended in it."""
+    stored_in_call: list[int] = []
+
+    @tool
+    def look(number: int) -> str:
+        """Look."""
+        stored = stories.transcript_of(hold, "t")
+        stored_in_call.append(sum(len(message.calls()) for message in stored))
+        return f"seen {number}"
+
+    made, _ = agent(stories.steps(Do("look", {"number": 1}), Do("look", {"number": 2}), Say("Done.")), [look], hold)
+    made.invoke(asked("Go."), THREAD)
+    assert stored_in_call == [1, 2]
+    roles = [message.role for message in stories.transcript_of(hold, "t")]
+    assert roles == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
+    assert stories.folds(hold) == []
 
 
 def test_a_failed_tool_is_still_one_that_failed(hold: Limpet) -> None:

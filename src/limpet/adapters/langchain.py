@@ -84,7 +84,11 @@ class LimpetMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         response = handler(self._request(bridged, request))
         self._bridge.sent(bridged, _used(response))
         again = _again(bridged, request, response)
-        return response if again is None else self.wrap_model_call(again, handler)
+        if again is not None:
+            return self.wrap_model_call(again, handler)
+        if _calls_a_tool(response):
+            self._keep_before_calls(bridged, request, response)
+        return response
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Response]]
@@ -93,7 +97,17 @@ class LimpetMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         response = await handler(await asyncio.to_thread(self._request, bridged, request))
         await self._bridge.asent(bridged, _used(response))
         again = _again(bridged, request, response)
-        return response if again is None else await self.awrap_model_call(again, handler)
+        if again is not None:
+            return await self.awrap_model_call(again, handler)
+        if _calls_a_tool(response):
+            await asyncio.to_thread(self._keep_before_calls, bridged, request, response)
+        return response
+
+    def _keep_before_calls(
+        self, bridged: BridgedSession[AnyMessage], request: ModelRequest[Any], response: Response
+    ) -> None:
+        """Store a reply before its calls run. A graph without a checkpointer forgets it with the process."""
+        self._bridge.keep(bridged, [*request.messages, *_messages(response)])
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         self._bridge.keep(self._session(), state["messages"])
@@ -202,6 +216,10 @@ def _thread() -> str | None:
 def _messages(response: Response) -> list[Any]:
     inner = getattr(response, "model_response", response)
     return [inner] if isinstance(inner, AIMessage) else list(inner.result)
+
+
+def _calls_a_tool(response: Response) -> bool:
+    return any(isinstance(message, AIMessage) and message.tool_calls for message in _messages(response))
 
 
 def _used(response: Response) -> int | None:
