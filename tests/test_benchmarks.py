@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from bench.page import HEADS, MISSED, PEERS, kept, page, rows, write
 from bench.peers import roll
 from bench.peers.environment import installed
 from bench.peers.sides import InProcess, Peer
+from bench.recall import multihop
 from bench.recall.__main__ import signals, spread
 from bench.recall.sets import Query, Set, Unit
 from limpet.catalogue.table import profile
@@ -323,3 +326,11 @@ def test_a_part_of_the_questions_is_taken_from_everywhere() -> None:
     asked = [Query(str(number), frozenset()) for number in range(100)]
     assert [one.query for one in spread(Set("many", [], asked), 4).queries] == ["0", "25", "50", "75"]
     assert spread(Set("many", [], asked), 0).queries == asked
+
+
+def test_questions_to_two_documents_are_the_same_in_every_run() -> None:
+    """Of equally rare words those that come first in the alphabet are taken, not those that a set gives first."""
+    first = "The Vesuvio engine writes every invoice into monthly folders behind another locked door."
+    second = "Vesuvio handles pears quinces apples damsons cherries plums grapes."
+    asked = multihop._question("Vesuvio", first, second, Counter(), random.Random(1))
+    assert asked.split()[-2:] == ["cherries", "damsons"]

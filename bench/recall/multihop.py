@@ -77,12 +77,13 @@ def _question(link: str, first: str, second: str, often: Counter[str], dice: ran
     parts = {part for part in re.split(r"[\W_]+", link.lower()) if part} | {link.lower()}
     near = _content(next((one for one in _SENTENCE.split(first) if link in one), ""), parts)
     far = [one for one in _SENTENCE.split(second) if link in one]
-    beside = sorted(set(_content(dice.choice(far), parts)) - set(near), key=lambda word: often[word]) if far else []
-    if len(near) < FIRST_WORDS or len(beside) < SECOND_WORDS + 2:
+    beside = set(_content(dice.choice(far), parts)) - set(near) if far else set()
+    beside_by_rarity = sorted(beside, key=lambda word: (often[word], word))
+    if len(near) < FIRST_WORDS or len(beside_by_rarity) < SECOND_WORDS + 2:
         return ""
     chosen = sorted(dice.sample(range(len(near)), FIRST_WORDS))
     # Neither the rarest words, which would find the section by themselves, nor the most common.
-    return " ".join([*(near[at] for at in chosen), *beside[1 : 1 + SECOND_WORDS]])
+    return " ".join([*(near[at] for at in chosen), *beside_by_rarity[1 : 1 + SECOND_WORDS]])
 
 
 def _content(sentence: str, without: set[str]) -> list[str]:
