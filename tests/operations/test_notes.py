@@ -561,3 +561,12 @@ def test_the_scratchpad_is_not_written_with_nothing(hold: Limpet, mode: str, con
 def test_an_unknown_mode_is_refused(hold: Limpet) -> None:
     with pytest.raises(errors.BadInput, match="must be one of replace, append, clear, read"):
         hold.call("scratch_note", {"mode": "erase", "content": "x"})
+
+
+def test_an_update_that_changes_nothing_says_so(hold: Limpet) -> None:
+    """A model that was told "Changed" each time made the same call again and again."""
+    (update,) = [tool for tool in hold.tools("core") if tool.name == "update_note"]
+    note = hold.session("s").notes.add("SKIP_BLANK=1 helps")
+    first, again = (str(update.handler({"id": note.id, "done": True})) for _ in range(2))
+    assert "\nChanged; " in first
+    assert "\nNothing to change, it was so already; " in again

@@ -47,6 +47,7 @@ class WrittenNote(NamedTuple):
     twin: Twin | None = None  # another note that says the same
     corrects: EntryName | None = None  # what it seems to correct, which is not hidden
     remark: str = ""
+    unchanged: bool = False  # it was as it was to be already
 
 
 class NoteMatches(NamedTuple):
@@ -179,7 +180,8 @@ def update_note(
 
 
 def _answer(ctx: Context, change: Change) -> WrittenNote:
-    return WrittenNote(as_note(change.entry), change.tally if change.replayed else _tally(ctx))
+    tally = change.tally if change.replayed else _tally(ctx)
+    return WrittenNote(as_note(change.entry), tally, unchanged=not change.seq)
 
 
 def delete_note(ctx: Context, id: str, expected_version: int | None = None) -> WrittenNote:
@@ -354,7 +356,8 @@ def written_text(ctx: Context, value: WrittenNote) -> str:
 
 def updated_text(ctx: Context, value: WrittenNote) -> str:
     lines, _ = note_lines(ctx, (value.note,))
-    return brief.lines(lines, f"Changed; {_totals(value)}.")
+    done = "Nothing to change, it was so already" if value.unchanged else "Changed"
+    return brief.lines(lines, f"{done}; {_totals(value)}.")
 
 
 def deleted_text(ctx: Context, value: WrittenNote) -> str:
