@@ -48,7 +48,7 @@ def test_a_person_sees_what_fills_the_window_and_brings_messages_back(folder: Pa
         assert talk[0] in window.next(talk, limit=6_000).messages
         refused = child(folder, "window", "restore", "1", "--session", "loop")
         assert refused.returncode == 3
-        assert b"no fold covers the messages 1 to 1" in refused.stderr
+        assert b"no fold covers message 1;" in refused.stderr
         ok(folder, "window", "pin", "Never push to main.", "--session", "loop")
         assert "Never push to main." in window.next(talk, limit=6_000).messages[-1].text()
         id, _, text = ok(folder, "window", "pins", "--session", "loop").strip().partition("\t")
