@@ -14,6 +14,7 @@ from contract.kit import note, raw
 from limpet.api import Limpet
 from limpet.model import Scope
 from limpet.store import Listing, Words
+from limpet.stores.postgres import connections
 from limpet.wiring import choose_store
 
 pytestmark = pytest.mark.one_server
@@ -46,6 +47,12 @@ def limpet(postgres_url: str) -> Iterator[Limpet]:
         limpet.call("write_notepad", {"content": "plan"})
         limpet.call("write_memory", {"key": "depth", "content": "unknown"})
         yield limpet
+
+
+@pytest.fixture(autouse=True)
+def schema_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not again each second, which on a slow machine would be one wait more."""
+    monkeypatch.setattr(connections, "SCHEMA_SECONDS", 1_000_000.0)
 
 
 @pytest.mark.parametrize("name", MOST)

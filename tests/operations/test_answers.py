@@ -31,7 +31,7 @@ def test_one_line_for_each_note_and_one_for_the_count(hold: Limpet, clock: Clock
     lines = ["n3 5h Totals are", "  in cents", "n2 3d #parser #Casts Casts need lookahead", "2 notes."]
     assert read(hold, "list_notes").split("\n") == lines
     assert read(hold, "search_notes", query="casts") == f"{lines[2]}\n1 note."
-    assert read(hold, "search_notes", query="quince") == "No note has these words."
+    assert read(hold, "search_notes", query="quince") == "No note has these words; recall looks into all that is kept."
     assert read(hold, "list_notes", limit=1).endswith("2 notes, 1 not shown: raise limit.")
 
 

@@ -374,7 +374,7 @@ def search_text(ctx: Context, value: NoteMatches) -> str:
         lines.insert(len(value.notes), "related:")
     closing = f"{brief.counted(value.total, 'note')}{' or more' if value.more else ''}"
     if not value.total:
-        closing = "No note has these words" if value.query.strip() else "No notes"
+        closing = "No note has these words; recall looks into all that is kept" if value.query.strip() else "No notes"
     if value.left_out:
         closing += f", {value.left_out:,} not shown: narrow the query or raise limit"
     return brief.lines(lines, f"{closing}{of_all}.")
