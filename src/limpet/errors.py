@@ -112,7 +112,10 @@ def _as_json(value: object) -> str:
     """A value as who sent it wrote it; a text is quoted as in every other sentence."""
     if isinstance(value, bool | list | tuple | dict):
         with suppress(TypeError, ValueError, RecursionError):
-            return shortened(json.dumps(value, ensure_ascii=False))
+            written = json.dumps(value, ensure_ascii=False)
+            if not written.isprintable():
+                written = "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in written)
+            return shortened(written)
     return quoted(value)
 
 

@@ -38,7 +38,7 @@ async def _team(computer: Computer) -> None:
     computer.run("git", "commit", "--quiet", "--message", "Share what we know", where=first)
     second = computer.clone(first, "clone")
     assert "Postgres" not in computer.limpet("context", where=second)
-    assert "`limpet trust` shows them" in computer.limpet("memory", "list", "--json", where=second)
+    assert "`limpet trust` shows what is new there" in computer.limpet("memory", "list", "--json", where=second)
     assert "We use Postgres 16" in computer.limpet("trust", "--show", where=second)
     computer.refused("trust", where=second)
     computer.limpet("trust", "--yes", where=second)

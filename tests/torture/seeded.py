@@ -53,7 +53,7 @@ OUTSIDE = "    if not path.startswith(home.rstrip(os.sep) + os.sep):\n"
 LINKED = "    if path != plain and (not target.endswith"
 NEWER = "        if int(version) > SCHEMA:\n"
 MASKED = "        masked = redact(text, before=before)\n        if masked.count:\n"
-HELD = "(self._site.refusal(Request(scope)) or self._enter)"
+HELD = "self._site.refusal(request) or self._enter"
 
 BUGS = (
     Bug(

@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from limpet import errors
@@ -158,6 +158,7 @@ json_values = st.recursive(
         json_values,
     ),
 )
+@example("add_note", {"content": {"\x7f": None, "\u202e": "\udc80"}})
 def test_any_json_is_accepted_or_refused_with_a_sentence(name: str, arguments: dict[str, Any]) -> None:
     message = "Accepted."
     try:
