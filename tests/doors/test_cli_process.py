@@ -336,7 +336,20 @@ def posted(url: str, token: str) -> int:
             return problem.code
 
 
-@pytest.mark.parametrize("args", [["note", "add", "The port is 5432"], ["note", "list", "--json"], ["export"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["note", "add", "The port is 5432"],
+        ["note", "list", "--json"],
+        ["export"],
+        ["--version"],
+        ["--version", "--json"],
+        ["--help"],
+        ["note", "--help"],
+        ["note", "add", "-h"],
+        ["completion", "bash"],
+    ],
+)
 def test_an_answer_that_does_not_fit_on_the_disk_is_a_sentence(folder: Path, args: list[str]) -> None:
     child(folder, "note", "add", "The host is db")
     ran = child(folder, *args, command=["sh", "-c", 'exec "$@" >/dev/full', "sh", *COMMAND])

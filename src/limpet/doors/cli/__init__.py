@@ -22,8 +22,7 @@ def main(argv: list[str] | None = None) -> int:
     _open_streams()
     args = _usual(sys.argv[1:] if argv is None else list(argv))
     if args == ["--version"]:
-        sys.stdout.write(f"limpet {__version__}\n")
-        return 0
+        return _show_version()
     if (hook := _hook(args)) is not None:
         gc.disable()  # the process ends before there is anything to collect
         return int(import_module("limpet.doors.hooks.process").main(*hook))
@@ -33,6 +32,16 @@ def main(argv: list[str] | None = None) -> int:
         gc.disable()
         return int(commands.function(recognised[0])(**recognised[2]) or 0)
     return int(import_module("limpet.doors.cli.run").run(args, recognised))
+
+
+def _show_version() -> int:
+    try:
+        sys.stdout.write(f"limpet {__version__}\n")
+        sys.stdout.flush()
+    except OSError as problem:
+        render, run = (import_module(f"limpet.doors.cli.{name}") for name in ("render", "run"))
+        return int(run.ended_by(render.unwritten(problem)))
+    return 0
 
 
 def _open_streams() -> None:

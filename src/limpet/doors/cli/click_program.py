@@ -70,7 +70,7 @@ def _show(problem: click.ClickException, *, as_json: bool) -> int:
 
 def completion(cli: Invocation, shell: str) -> None:
     scripts = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
-    click.echo(scripts[shell](program(), {}, "limpet", COMPLETE_VARIABLE).source())
+    render.to_stdout(scripts[shell](program(), {}, "limpet", COMPLETE_VARIABLE).source())
 
 
 # --- building ---------------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def program(operations: Mapping[str, Operation] = COMMANDS) -> ClickGroup:
     root = ClickGroup("limpet", help=ABOUT, short_help=ABOUT)
     root.params.extend(root.shared)
     root.context_settings = {"help_option_names": ["-h", "--help"]}
-    click.version_option(__version__, prog_name="limpet", message="%(prog)s %(version)s")(root)
+    root.params.append(_version_option())
     groups = {"": root}
     for row in commands.every():
         parent, _, name = row.words.rpartition(" ")
@@ -133,7 +133,36 @@ SAME_MEANING = (
 )
 
 
-class ClickCommand(click.Command):
+def _version_option() -> click.Option:
+    about = "Show the version and exit."
+    return click.Option(
+        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help=about
+    )
+
+
+def _show_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        render.to_stdout(f"limpet {__version__}")
+        ctx.exit()
+
+
+def _show_help(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        render.to_stdout(ctx.get_help())
+        ctx.exit()
+
+
+class _WithHelp(click.Command):
+    """Prints its help as every answer is printed: click itself does not say that a disk is full."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
+
+
+class ClickCommand(_WithHelp):
     """A declared command. Its help is that of its operation, then its own, then the example."""
 
     def __init__(self, row: commands.Command, name: str, operation: Operation | None) -> None:
@@ -164,7 +193,7 @@ class ClickCommand(click.Command):
         _write_options(self, ctx, formatter, self.shared)
 
 
-class ClickGroup(click.Group):
+class ClickGroup(_WithHelp, click.Group):
     """A word that others follow, or the whole program, whose commands are listed under headings."""
 
     def __init__(self, name: str, **settings: Any) -> None:

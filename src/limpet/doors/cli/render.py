@@ -191,7 +191,7 @@ def to_stdout(line: str) -> None:
     try:
         sys.stdout.write(_encodable(line, sys.stdout.encoding) + "\n")
     except OSError as problem:
-        raise _unwritten(problem) from problem
+        raise unwritten(problem) from problem
 
 
 def flushed() -> None:
@@ -199,10 +199,10 @@ def flushed() -> None:
     try:
         sys.stdout.flush()
     except OSError as problem:
-        raise _unwritten(problem) from problem
+        raise unwritten(problem) from problem
 
 
-def _unwritten(problem: OSError) -> Exception:
+def unwritten(problem: OSError) -> Exception:
     if isinstance(problem, BrokenPipeError):
         return OutputClosed()
     return errors.answer_lost(problem.strerror or str(problem))
