@@ -66,6 +66,14 @@ def test_the_tools_of_the_library_understand_the_same(place: str, filled: dict[s
         assert tools["read_notepad"]({}).startswith("casts")
 
 
+def test_an_empty_text_is_a_value_of_state(place: str) -> None:
+    with limpet.open(place) as hold:
+        (state,) = [tool.handler for tool in hold.tools("full") if tool.name == "agent_state"]
+        assert state({"action": "set", "key": "branch", "value": "", "prefix": ""}) == "branch is at version 1."
+        assert state({"action": "get", "key": "branch", "value": "", "prefix": ""}).startswith('""')
+        assert hold.call("agent_state", {"action": "get", "key": "branch"})["value"] == ""
+
+
 @pytest.mark.parametrize("tags", ["#grammar", ["#grammar"], ["#Grammar", '#"two words"'], '#grammar, #"two words"'])
 def test_tags_may_be_written_as_answers_show_them(place: str, filled: dict[str, str], tags: object) -> None:
     with Lines(stdio_command(place, "coding")) as server:

@@ -254,6 +254,12 @@ def test_mistakes_with_our_tools_are_told_to_the_agent(client: Lines) -> None:
     assert result["isError"] is True
 
 
+def test_our_tools_understand_an_empty_text_for_what_was_left_out(client: Lines) -> None:
+    id = id_in(shown(ask(client, "text", size=BIG)))
+    result = ask(client, "read_output", id=id, lines="1-1", query="", match="", path="", cursor="")
+    assert not result.get("isError"), shown(result)
+
+
 # --- references as arguments ------------------------------------------------------------------------------------------
 
 

@@ -409,7 +409,7 @@ ROWS = (
     # --- values of agents ---------------------------------------------------------------------------------------------
     Operation("agent_state", "memory.state:agent_state", "memory.state:answer_json", "memory.state:answer_text",
         params=(Param("action", required=True, choices=("get", "set", "delete", "keys")), Param("key"),
-            Param("value", "json"), Param("prefix"), _EXPECTED_VERSION),
+            Param("value", "json", blank=True), Param("prefix"), _EXPECTED_VERSION),
         result={"ok": "boolean", "key": "string?", "value": "?", "version": "integer?", "updated_at": "string?",
             "keys": "array?", "left_out": "integer?", **_TRUST},
         level=WRITE, commands=("state get", "state set", "state delete", "state keys"), destructive=True),

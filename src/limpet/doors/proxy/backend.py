@@ -89,7 +89,8 @@ class Backend:
     def read(self, tool: str, arguments: Mapping[str, Any]) -> str:
         session = self._session()
         table = import_module("limpet.catalogue.table")
-        return str(session.hold.answer(table.find(tool), arguments, session.id, BY))
+        operation = table.find(tool)
+        return str(session.hold.answer(operation, table.as_meant(operation, arguments), session.id, BY))
 
     def close(self) -> None:
         if self._open is not None:
