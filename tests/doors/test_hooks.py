@@ -60,6 +60,32 @@ def test_a_new_session_gets_handoff_notepad_and_memory(place: Place, client: str
     assert "Casts come next." in context(place.hook(client, "session-start", started(client, "one", "compact")))
 
 
+def test_a_prompt_brings_no_memory_that_the_start_showed_in_full(place: Place) -> None:
+    prompt = {"session_id": "one", "prompt": "Write a migration that adds an index to the orders table"}
+    with place.open() as hold:
+        hold.memory.write("migrations", "Migrations of the orders table need a lock timeout of five seconds")
+        for number in range(40):
+            hold.session("old").notes.add(f"Ticket {number}: the page of the settings was slow and is better")
+    assert "five seconds" in context(place.hook("claude-code", "session-start", started("claude-code", "one")))
+    assert place.hook("claude-code", "prompt", prompt) == {}
+    with place.open() as hold:
+        hold.memory.write("migrations", "Migrations of the orders table need a lock timeout of nine seconds")
+    assert "nine seconds" in context(place.hook("claude-code", "prompt", prompt)), "that it has not seen"
+    unshown = context(place.hook("claude-code", "prompt", {**prompt, "session_id": "two"}))
+    assert "nine seconds" in unshown, "a session that was shown nothing"
+
+
+def test_a_prompt_brings_memory_that_the_start_had_to_cut(place: Place) -> None:
+    prompt = {"session_id": "one", "prompt": "Write a migration that adds an index to the orders table"}
+    with place.open() as hold:
+        more = "as the team of the shop found out when all of its pages stood still for an hour in the spring"
+        hold.memory.write("migrations", f"Migrations of the orders table need a lock timeout of five seconds, {more}")
+        for number in range(150):
+            hold.memory.write(f"ticket {number}", "The page of the settings was slow")
+    assert "five seconds" not in context(place.hook("claude-code", "session-start", started("claude-code", "one")))
+    assert "five seconds" in context(place.hook("claude-code", "prompt", prompt))
+
+
 def test_a_resumed_session_does_not_use_up_a_handoff(place: Place) -> None:
     with place.open() as hold:
         hold.session("earlier").handoff.write("Casts come next.")

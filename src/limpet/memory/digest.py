@@ -5,7 +5,7 @@ Separate from the rest of memory because hooks need nothing else of it, and star
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
@@ -14,7 +14,7 @@ from limpet.light import TYPE_CHECKING
 from limpet.memory import layers
 from limpet.model import MEMORY, PERSON, Digest, Entry, EntryName, Memory, Validity, milliseconds, moment, written_at
 from limpet.record import NamedTuple
-from limpet.store import EventQuery, Listing
+from limpet.store import EventQuery, Listing, Page
 from limpet.text import tokens
 from limpet.text.safe import as_data, as_name
 
@@ -66,7 +66,7 @@ def text_and_rest(ctx: Context, budget: int | None = None) -> tuple[str, tuple[s
     most = ctx.bounds.digest_budget_tokens if budget is None else budget
     lower = _below(ctx, most // BELOW_SHARE)
     most -= lower.tokens
-    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX, now=ctx.now))
+    page = _listed(ctx)
     chosen = _chosen(ctx, page.entries, most, lower.shadowed)
     parts, left_out = [HEADING, *chosen.parts], list(chosen.left_out)
     unread = page.total - len(page.entries)
@@ -139,8 +139,22 @@ def _part(ctx: Context, entry: Entry) -> str:
     text, cut = tokens.cut(entry.content, limits.DIGEST_ENTRY_TOKENS)
     cited = Validity.of(entry.extra).anchors
     label = anchors.label(anchors.worst(anchors.looks(ctx, cited))) if cited else ""
-    part = f"### {as_name(entry.key)}\n{as_data(text, entry.origin)}" + (" […]" if cut else "")
+    part = _headed(entry, as_data(text, entry.origin)) + (" […]" if cut else "")
     return f"{part} {label}" if label else part
+
+
+def held_in_full(ctx: Context, holds: Callable[[str], bool]) -> tuple[Entry, ...]:
+    """The memory that a text with the digest in it, which may be cut, holds in full."""
+    entries = _listed(ctx).entries
+    return tuple(entry for entry in entries if holds(_headed(entry, as_data(entry.content, entry.origin))))
+
+
+def _listed(ctx: Context) -> Page:
+    return ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX, now=ctx.now))
+
+
+def _headed(entry: Entry, text: str) -> str:
+    return f"### {as_name(entry.key)}\n{text}"
 
 
 def candidates(ctx: Context) -> tuple[Entry, ...]:

@@ -12,7 +12,7 @@ session. What was shown is remembered without waiting for the disk.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import log
 
@@ -80,8 +80,11 @@ class Unasked(NamedTuple):
 SILENCE = Unasked()
 
 
-def unasked(ctx: Context, prompt: str, context: str = "") -> Unasked:
-    """What to show before a prompt is answered. `context` is what the model has before it already."""
+def unasked(
+    ctx: Context, prompt: str, context: str = "", is_known: Callable[[Entry], bool] = lambda entry: False
+) -> Unasked:
+    """What to show before a prompt is answered. `context` is what the model has before it already; `is_known` says so
+    of an entry."""
     text = prompt.strip()[:PROMPT_CHARS]
     if not ctx.bounds.recall.unasked or not text:
         return SILENCE
@@ -89,7 +92,8 @@ def unasked(ctx: Context, prompt: str, context: str = "") -> Unasked:
     for fit in fits(ctx, text):
         if len(chosen) == limits.UNASKED_ENTRIES:
             break
-        if fit.entry.content[:80] not in context and _holds(ctx, fit.entry) and not _was_shown(ctx, fit.entry):
+        is_new = fit.entry.content[:80] not in context and not is_known(fit.entry)
+        if is_new and _holds(ctx, fit.entry) and not _was_shown(ctx, fit.entry):
             chosen.append(fit.entry)
     return _fitted(chosen)
 

@@ -25,7 +25,7 @@ def before_compact(ctx: Context, checkpoint: str, source: str) -> None:
     """Record that the context is about to be compacted away. An earlier checkpoint stays if there is no new one."""
 
     def change(before: HookState) -> HookState:
-        state = before._replace(restore=True, standing=False)
+        state = before._replace(restore=True, standing=False, memory=())
         if not checkpoint:
             return state
         return state._replace(checkpoint=checkpoint, source=lowest(ctx.who, source), at=ctx.now)
@@ -47,16 +47,23 @@ def take(ctx: Context) -> bool:
     return taken == [True]
 
 
-def mark_shown(ctx: Context, pad: int, *, standing: bool = False) -> None:
-    """Record that the context was shown, with this version of the notepad. An archived session becomes active."""
+def mark_shown(ctx: Context, pad: int, *, standing: bool = False, memory: tuple[str, ...] = ()) -> None:
+    """Record that the context was shown, with this version of the notepad and this memory. An archived session becomes
+    active."""
     entry = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
     before = _state(entry)
 
     def change(state: HookState) -> HookState:
-        return state._replace(restore=False, pad=pad, standing=standing or state.standing)
+        known = tuple(dict.fromkeys((*state.memory, *memory)))
+        return state._replace(restore=False, pad=pad, standing=standing or state.standing, memory=known)
 
     if change(before) != before or (entry is not None and entry.done):
         _edit(ctx, change, "show_context", activate=True)
+
+
+def memory_name(entry: Entry) -> str:
+    """What tells this version of an entry of memory from others."""
+    return f"{entry.version} {entry.key}"
 
 
 def mark_greeted(ctx: Context, pad: int) -> None:

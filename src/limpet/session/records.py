@@ -68,6 +68,7 @@ class HookState(NamedTuple):
     pad: int = 0  # the version of the notepad that the model was last shown
     standing: bool = False  # the conversation holds the context that was given
     greeted: int = 0  # the version of the notepad that the first result of a tool showed; of no hook
+    memory: tuple[str, ...] = ()  # what of memory the context that was given holds in full: each key with a version
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> HookState:
@@ -79,11 +80,12 @@ class HookState(NamedTuple):
             number_or(record.get("pad")),
             bool(record.get("standing")),
             number_or(record.get("greeted")),
+            texts_of(record.get("memory")),
         )
 
     def to_json(self) -> dict[str, Any]:
         record = self._asdict()
-        for later in ("standing", "greeted"):  # which records of earlier versions do not have
+        for later in ("standing", "greeted", "memory"):  # which records of earlier versions do not have
             if not record[later]:
                 del record[later]
         return record

@@ -21,7 +21,7 @@ from limpet.doors.hooks import triage
 from limpet.doors.hooks.triage import SHOWN, Hook, Outcome, end_action, keep_action, own_tool
 from limpet.errors import LimpetError, NotFound
 from limpet.light import TYPE_CHECKING, json
-from limpet.model import AGENT, FILE, SESSION, Entry, Scope
+from limpet.model import AGENT, FILE, MEMORY, SESSION, Entry, Scope
 
 if TYPE_CHECKING:
     from limpet import wiring
@@ -89,10 +89,7 @@ def restore(hook: Hook) -> Outcome:
         # The conversation has the rest already; another copy would be paid for with every request.
         return Outcome(next_action="" if hook_state.unseen_notepad(ctx) is None else "show_notepad")
     pad = notepad.read_notepad(ctx)
-    tasks = [
-        safe.as_data(f"Open task: {safe.visible(task.content, keep_newlines=False)}", task.origin)
-        for task in records.open_tasks(ctx)
-    ]
+    tasks = list(map(_open_task, records.open_tasks(ctx)))
     pinned = [*pins.pinned_memory(ctx), *(entry.content for entry in pins.pins(ctx))]
     state = hook_state.read(ctx)
     checkpoint = "" if new else safe.as_data(state.checkpoint, state.source or AGENT)
@@ -114,9 +111,16 @@ def restore(hook: Hook) -> Outcome:
             in_full = [item for item in first.in_full if fitting.holds(text, handoff.as_shown(item))]
             handoff.mark_shown(ctx, in_full)
             hook.handoff_mark.set(SHOWN if in_full else "")
-        hook_state.mark_shown(ctx, pad.version, standing=bool(text) and event.client.passes_context)
+        standing = bool(text) and event.client.passes_context
+        hook_state.mark_shown(ctx, pad.version, standing=standing, memory=_memory_in(text, ctx) if standing else ())
 
     return Outcome(HookAnswer(text), after)
+
+
+def _memory_in(text: str, ctx: Context) -> tuple[str, ...]:
+    """The memory that a text for the model holds in full."""
+    held = digest.held_in_full(ctx, lambda part: fitting.holds(text, part)) if digest.HEADING in text else ()
+    return tuple(map(hook_state.memory_name, held))
 
 
 def _open_task(task: Entry) -> str:
@@ -175,10 +179,16 @@ def recall_unasked(hook: Hook) -> Outcome:
     ctx = opened(hook)
     if hook.event.subagent or not hook.event.client.passes_context or not ctx.bounds.recall.unasked:
         return Outcome()
-    recalled = unasked.unasked(ctx, a_text(hook.event.payload.get("prompt")))
+    prompted = a_text(hook.event.payload.get("prompt"))
+    recalled = unasked.unasked(ctx, prompted, is_known=lambda entry: _is_before_it(ctx, entry))
     if not recalled.entries:
         return Outcome()
     return Outcome(HookAnswer(recalled.text), lambda: unasked.record_shown(ctx, recalled))
+
+
+def _is_before_it(ctx: Context, entry: Entry) -> bool:
+    """Whether the model has all of an entry from the start of the session."""
+    return entry.kind == MEMORY and hook_state.memory_name(entry) in hook_state.read(ctx).memory
 
 
 def show_notepad(hook: Hook) -> Outcome:
