@@ -125,6 +125,34 @@ def test_what_is_corrected_while_a_window_is_in_use_is_said_in_every_request(hol
     assert "Corrected in memory" not in late(later)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("The port is 8080", "The port is 80", True),  # the beginning of the old text
+        (
+            f"The shop is in {'the old ' * 20}town. Port 8080.",
+            f"The shop is in {'the old ' * 20}town. Port 9090.",
+            True,
+        ),
+        ("The port is 80\n\nThe host is db", "The port is 80", True),
+        ("The port is 80", "The port is 80\nThe host is db", False),  # more, and nothing else
+        ("The port is 80", "The port is 80", False),
+    ],
+)
+def test_a_text_that_says_something_else_is_told_from_one_that_says_more(
+    hold: Limpet, old: str, new: str, said: bool
+) -> None:
+    before = hold.session("before")
+    before.memory.write("net", old)
+    before.memory.write("style", "Tabs")
+    work, talk = hold.session("one"), [user("port it")]
+    work.window.next(talk)
+    hold.session("other").memory.write("net", new)
+    hold.session("other").memory.pin("net")
+    talk += [*turn(1), user("go on")]
+    assert ("in place of what it said before" in late(work.window.next(talk))) is said
+
+
 def test_a_handoff_is_used_up_when_the_request_was_answered(hold: Limpet) -> None:
     hold.session("before").handoff.write("Casts are next.")
     work = hold.session("work")

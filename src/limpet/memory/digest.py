@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context
-from limpet.light import TYPE_CHECKING
+from limpet.light import TYPE_CHECKING, re
 from limpet.memory import layers
 from limpet.model import MEMORY, PERSON, Digest, Entry, EntryName, Memory, Validity, milliseconds, moment, written_at
 from limpet.record import NamedTuple
@@ -31,6 +31,7 @@ HEADINGS = {
     PERSON: "## The person's own preferences, in every project",
 }
 SHADOWS = " (another layer of memory says something else under this key; here this counts)"
+_END = r"\Z|\n\n#|\n\nNot shown \(| \[…\]| \((?:its source moved to|was true at|another layer) "  # of an entry
 BELOW_SHARE = 3  # a third of the budget at most is for the layers below the project's
 LEAST_CHARS = 4_000  # of a text, whose words are counted to see that it cannot fit
 NAMED_TOKENS = 24  # for the names of what did not fit
@@ -136,25 +137,43 @@ def _chosen(ctx: Context, entries: Sequence[Entry], most: int, shadows: frozense
 
 
 def _part(ctx: Context, entry: Entry) -> str:
-    text, cut = tokens.cut(entry.content, limits.DIGEST_ENTRY_TOKENS)
+    text, cut = _as_shown(entry)
     cited = Validity.of(entry.extra).anchors
     label = anchors.label(anchors.worst(anchors.looks(ctx, cited))) if cited else ""
-    part = _headed(entry, as_data(text, entry.origin)) + (" […]" if cut else "")
+    part = f"{_heading(entry.key)}{text}" + (" […]" if cut else "")
     return f"{part} {label}" if label else part
 
 
 def held_in_full(ctx: Context, holds: Callable[[str], bool]) -> tuple[Entry, ...]:
     """The memory that a text with the digest in it, which may be cut, holds in full."""
     entries = _listed(ctx).entries
-    return tuple(entry for entry in entries if holds(_headed(entry, as_data(entry.content, entry.origin))))
+    return tuple(entry for entry in entries if holds(_heading(entry.key) + as_data(entry.content, entry.origin)))
+
+
+def says_otherwise(digest: str, entry: Entry) -> bool:
+    """Whether a digest has a text under this key that the entry does not say or begin with."""
+    _, named, said = digest.partition(_heading(entry.key))
+    if not named:
+        return False
+    shown, _ = _as_shown(entry)
+    pairs = enumerate(zip(said, shown, strict=False))
+    same = next((at for at, (one, other) in pairs if one != other), min(len(said), len(shown)))
+    goes_on = shown[same : same + 1] in ("", "\n")  # what was appended is a new line
+    return not (goes_on and re.match(_END, said[same:]))
 
 
 def _listed(ctx: Context) -> Page:
     return ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX, now=ctx.now))
 
 
-def _headed(entry: Entry, text: str) -> str:
-    return f"### {as_name(entry.key)}\n{text}"
+def _heading(key: str) -> str:
+    return f"### {as_name(key)}\n"
+
+
+def _as_shown(entry: Entry) -> tuple[str, bool]:
+    """The text of an entry as the digest shows it, and whether it is cut."""
+    text, cut = tokens.cut(entry.content, limits.DIGEST_ENTRY_TOKENS)
+    return as_data(text, entry.origin), cut
 
 
 def candidates(ctx: Context) -> tuple[Entry, ...]:

@@ -114,23 +114,21 @@ def changed(ctx: Context, stable: StableSections) -> str:
     for entry in ctx.store.entries.list(ctx.scope, listing).entries if stable.first or stable.memory else ():
         if entry.updated_at < stable.read_at or len(lines) == limits.CORRECTIONS_NAMED:
             break
-        if (instead := _in_place_of(ctx, entry, above)) is not None:
+        if instead := _in_place_of(ctx, entry, stable, above):
             text, cut = tokens.cut(" ".join(entry.content.split()), limits.UNASKED_ENTRY_TOKENS)
             line = f"- {entry.kind} {as_name(entry.key)}: {as_data(text, entry.origin)}{' […]' if cut else ''}"
             lines.append(f"{line} (in place of {as_name(instead)})")
     return "\n".join([CHANGED_HEADING, *lines]) if lines else ""
 
 
-def _in_place_of(ctx: Context, entry: Entry, above: str) -> str | None:
+def _in_place_of(ctx: Context, entry: Entry, stable: StableSections, above: str) -> str:
     """What the sections said of this, if that is no longer so."""
     replaces = Validity.of(entry.extra).replaces
     old = None if replaces is None else ctx.store.entries.read(ctx.scope, *replaces)
     if old is not None and old.content[:BEGINNING] in above:
         return f"{old.kind} {old.key}"
-    anew = (
-        entry.kind == MEMORY_KIND and f"### {as_name(entry.key)}\n" in above and entry.content[:BEGINNING] not in above
-    )
-    return "what it said before" if anew else None
+    anew = entry.kind == MEMORY_KIND and digest.says_otherwise(stable.memory, entry)
+    return "what it said before" if anew else ""
 
 
 def _joined(*texts: str) -> str:
