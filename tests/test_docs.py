@@ -98,6 +98,8 @@ def test_every_snippet_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
                 done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, done.stderr
                 assert "casts" in done.stdout
+                found = re.sub("[«»]", "", done.stdout)
+                assert "hold.recall(" not in block or "Casts break LL(1): they need two tokens" in found
         if kind == "console":
             assert all(line.startswith("$ limpet ") for line in block.splitlines()), block
 
