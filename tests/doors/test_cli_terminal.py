@@ -101,7 +101,7 @@ def test_a_text_has_room_at_every_width_and_times_are_ages(folder: Path, width: 
 EMPTY = [
     *(["note", "list"], ["note", "search", "x"], ["tags"], ["memory", "search", "x"], ["pad", "show"]),
     *(["prompt", "show"], ["skill", "list"], ["recall", "x"], ["session", "list"], ["history"], ["window", "pins"]),
-    *(["task", "list"], ["savings"]),
+    *(["task", "list"], ["savings"], ["token", "list"]),
 ]
 
 

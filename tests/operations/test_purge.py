@@ -246,5 +246,8 @@ def test_one_version_goes_out_of_history(hold: Limpet) -> None:
     texts = "\n".join(hold.export_lines())
     assert "walnut" not in texts
     assert "nothing of the kind" in texts
-    with pytest.raises(errors.BadInput, match="either origin, or id"):
-        hold.call("purge", {}, by="person/cli")
+    for given in ({}, {"version": 1}):
+        with pytest.raises(errors.BadInput, match="purge needs origin or id"):
+            hold.call("purge", given, by="person/cli")
+    with pytest.raises(errors.BadInput, match="with an origin does not use id and version"):
+        hold.call("purge", {"origin": "tool", "id": "k"}, by="person/cli")

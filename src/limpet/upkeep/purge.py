@@ -132,8 +132,10 @@ def purge(
         return (
             _purge_version(ctx, id, version, dry_run, forever) if version else _purge_entry(ctx, id, dry_run, forever)
         )
-    if origin is None or id is not None or version is not None:
-        raise errors.needs("purge", "one purge", "either origin, or id (and version)")
+    if origin is None:
+        raise errors.missing("purge", "origin or id")
+    if id is not None or version is not None:
+        raise errors.not_used("purge", "an origin", "id and version")
     sought = Origin(
         a_name("origin", origin, limits.SESSION_MAX_CHARS),
         0 if since is None else moment_of("since", since, ctx.now),

@@ -338,6 +338,8 @@ def list_tokens(cli: Invocation, tenant: str | None) -> None:
         for token in tokens
     ]
     cli.answer({"tokens": tokens}, lambda screen: screen.table(columns, rows))
+    if not tokens and not cli.json:
+        cli.notice("no tokens yet; `limpet token create` makes one.")
 
 
 def revoke_token(cli: Invocation, id: str) -> None:
