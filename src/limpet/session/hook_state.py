@@ -54,8 +54,8 @@ def mark_shown(ctx: Context, pad: int, *, standing: bool = False, memory: tuple[
     before = _state(entry)
 
     def change(state: HookState) -> HookState:
-        known = tuple(dict.fromkeys((*state.memory, *memory)))
-        return state._replace(restore=False, pad=pad, standing=standing or state.standing, memory=known)
+        names = tuple(dict.fromkeys((*state.memory, *memory)))
+        return state._replace(restore=False, pad=pad, standing=standing or state.standing, memory=names)
 
     if change(before) != before or (entry is not None and entry.done):
         _edit(ctx, change, "show_context", activate=True)

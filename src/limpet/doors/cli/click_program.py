@@ -140,14 +140,14 @@ def _version_option() -> click.Option:
     )
 
 
-def _show_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
+def _show_version(ctx: click.Context, _option: click.Parameter, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
         render.to_stdout(f"limpet {__version__}")
         ctx.exit()
 
 
-def _show_help(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
+def _show_help(ctx: click.Context, _option: click.Parameter, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
         render.to_stdout(ctx.get_help())
         ctx.exit()
 

@@ -119,8 +119,8 @@ def restore(hook: Hook) -> Outcome:
 
 def _memory_in(text: str, ctx: Context) -> tuple[str, ...]:
     """The memory that a text for the model holds in full."""
-    held = digest.held_in_full(ctx, lambda part: fitting.holds(text, part)) if digest.HEADING in text else ()
-    return tuple(map(hook_state.memory_name, held))
+    entries = digest.held_in_full(ctx, lambda part: fitting.holds(text, part)) if digest.HEADING in text else ()
+    return tuple(map(hook_state.memory_name, entries))
 
 
 def _open_task(task: Entry) -> str:
