@@ -73,5 +73,5 @@ def _trust() -> str:
     brings = ((brought.config, "setting"), (brought.skills, "skill"))
     parts = " and ".join(brief.counted(len(part), noun) for part, noun in brings if part)
     if trust.trusted_digest(Home(data_folder()), place) == brought.digest:
-        return f"the {parts} that the repository brings count."
-    return f"the repository brings {parts}; `limpet trust --show` shows them."
+        return f"all that the repository brings counts: {parts}."
+    return f"the repository brings {parts}; `limpet trust --show` shows what that is."
