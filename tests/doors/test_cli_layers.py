@@ -112,7 +112,7 @@ def test_files_of_the_team_say_what_is_left_out_and_what_undo_does_not_reach(fol
     )
     elsewhere = (
         "limpet: 'db' is memory of the team, not of the project. Nothing was changed; use `limpet memory write` or "
-        "`limpet memory delete` with layer=team.\n"
+        "`limpet memory delete` with --layer team.\n"
     )
     assert limpet(folder, "memory", "delete", "db").stderr == elsewhere
     assert limpet(folder, "memory", "write", "mine", "Postgres 16 it is", "--replaces", "db").stderr == elsewhere

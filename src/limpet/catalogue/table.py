@@ -599,6 +599,7 @@ def for_people(text: str, running: str = "") -> str:
 
     for words, words_of_command in _COMMANDS_FOR.items():
         text = text.replace(words, f"`limpet {words_of_command}`")
+    text = re.sub(r"\blayer=(\w+)", r"--layer \1", text)
     return re.sub(r"(?<![\w'\"`])[a-z]+(?:_[a-z]+)+(?![\w'\"`])", command, text)
 
 
