@@ -471,3 +471,14 @@ def test_what_changed_since_it_was_read_is_not_deleted(hold: Limpet) -> None:
     notes.delete(id, expected_version=2)
     memory.delete("port", expected_version=2)
     assert (contents(hold), memories(hold)) == ([], [])
+
+
+def test_what_replaced_a_note_has_the_id_that_lists_show(hold: Limpet) -> None:
+    tools = {tool.name: tool.handler for tool in hold.tools("full")}
+    old = tools["add_note"]({"content": "The release is on Friday at three"}).split(" ", 1)[0]
+    new = tools["add_note"]({"content": "The release is on Thursday at three", "replaces": old}).split(" ", 1)[0]
+    assert new.startswith("n")
+    for tool in ("search_notes", "recall"):
+        lines = tools[tool]({"query": "release", "include_replaced": True}).splitlines()
+        (line,) = [line for line in lines if line.startswith(f"{old} ")]
+        assert f"replaced by {new} " in f"{line} ", tool

@@ -459,7 +459,7 @@ def matches_json(value: Matches) -> Json:
 
 def memory_line(ctx: Context, memory: Memory) -> str:
     age = brief.ago(epoch_ms(memory.updated_at), ctx.now)
-    state = validity.state_of(memory.validity, ctx.now)
+    state = validity.state_of(ctx, memory.validity)
     shadow = f"{', '.join(memory.also_in)} has another text" if memory.also_in else ""
     return brief.item((as_name(memory.key), memory.layer, state, shadow, f"{age}:"), memory.content, memory.origin)
 

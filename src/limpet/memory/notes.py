@@ -337,12 +337,12 @@ def note_lines(ctx: Context, notes: Sequence[Note]) -> tuple[list[str], str]:
     """A line per note, and what is the same of all, for the closing line."""
     ids = short_ids(ctx, NOTE, (note.id for note in notes))
     ages, of_all = brief.ages((epoch_ms(note.updated_at) for note in notes), ctx.now)
-    lines = [_note_line(ids[note.id], age, note, ctx.now) for note, age in zip(notes, ages, strict=True)]
+    lines = [_note_line(ctx, ids[note.id], age, note) for note, age in zip(notes, ages, strict=True)]
     return lines, of_all
 
 
-def _note_line(id: str, age: str, note: Note, now: int) -> str:
-    state = validity.state_of(note.validity, now) or ("done" if note.done else "")
+def _note_line(ctx: Context, id: str, age: str, note: Note) -> str:
+    state = validity.state_of(ctx, note.validity) or ("done" if note.done else "")
     head = (id, age, state, brief.tagged(note.tags))
     return brief.item(head, note.content, note.origin)
 

@@ -7,6 +7,7 @@ it replaces, the old one is done and names its successor. History keeps it, and 
 from __future__ import annotations
 
 from limpet import errors
+from limpet.catalogue.ids import short_id
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, Json
 from limpet.light import TYPE_CHECKING, re
@@ -125,11 +126,11 @@ def detail(name: EntryName | None) -> Json:
 # --- labels -----------------------------------------------------------------------------------------------------------
 
 
-def state_of(validity: Validity, now: int) -> str:
+def state_of(ctx: Context, validity: Validity) -> str:
     """What a model should know of an entry, in a few words; nothing where it holds."""
     if validity.replaced_by:
-        return f"replaced by {as_name(validity.replaced_by.key)}"
-    return "expired" if validity.expired(now) else ""
+        return f"replaced by {as_name(short_id(ctx, *validity.replaced_by))}"
+    return "expired" if validity.expired(ctx.now) else ""
 
 
 def validity_json(validity: Validity, now: int) -> Json:

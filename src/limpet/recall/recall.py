@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from limpet import errors, limits
-from limpet.catalogue.ids import LETTERS, short_ids
+from limpet.catalogue.ids import LETTERS, short_id, short_ids
 from limpet.catalogue.operation import Context, Json, a_name, bounded
 from limpet.light import Any, re
 from limpet.memory import anchors, corrections, handoff, layers
@@ -698,7 +698,8 @@ def _hit_line(ctx: Context, ids: Mapping[str, str], age: str, hit: Hit) -> str:
     place = f"line {hit.line}" if not hit.whole and hit.line > 1 else ""
     older = f"replaces {', '.join(ids[key] for key in hit.replaces)}" if hit.replaces else ""
     state = hit.state if hit.state in _STATES else ""
-    state += f" by {as_name(hit.replaced_by)}" if state == "replaced" and hit.kind in (NOTE, MEMORY) else ""
+    if state == "replaced" and hit.kind in (NOTE, MEMORY):
+        state += f" by {as_name(short_id(ctx, NOTE, hit.replaced_by))}"
     origin = hit.origin if hit.trust != "data" else TOOL
     source = anchors.label(hit.source)
     corrected = f"corrected since in {', '.join(map(as_name, hit.corrected_in))}" if hit.corrected_in else ""
