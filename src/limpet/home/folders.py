@@ -22,7 +22,7 @@ from contextlib import suppress
 
 from limpet import errors
 from limpet.home.place import GIT, NAMED, PERSONAL, Place, read_small, worktree
-from limpet.light import Any, json
+from limpet.light import json
 from limpet.model import MAIN_LINE
 from limpet.platform import sha256
 from limpet.record import NamedTuple
@@ -281,8 +281,3 @@ def _remove(folder: str) -> None:
     with suppress(OSError):
         os.unlink(os.path.join(folder, RECORD))
         os.rmdir(folder)
-
-
-def as_row(record: Record) -> dict[str, Any]:
-    """A record for programs."""
-    return {"id": record.id, "name": record.name, "kind": record.kind, "path": record.path}

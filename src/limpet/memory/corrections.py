@@ -65,7 +65,6 @@ _ASKS = ("?", "\uff1f", "\u061f")
 _PLAIN_END, _PLAIN_CUT = re.compile("([.!?])\\s+"), re.compile("\n+|;\\s+")
 _PLAIN_WORD = re.compile("[A-Za-z0-9]+|\n")
 _AGES = 1 << 50  # milliseconds, more than any time stamp
-_NO_CUES: frozenset[str] = frozenset()
 _NO_TERMS: frozenset[str] = frozenset()
 _TELLING = frozenset((CHANGE, BEFORE, AFTER, BESIDE))
 _NUMBER_TERMS = frozenset(str(term) for term in analyse.terms(sorted(NUMBERS)))

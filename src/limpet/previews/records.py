@@ -18,7 +18,6 @@ from limpet.record import NamedTuple
 _COMMIT = re.compile(r"^commit ([0-9a-f]{7,40})\b")
 _AUTHOR = re.compile(r"^Author: +([^<\n]{1,80})")
 _DATE = re.compile(r"^(?:Author)?Date: +(\S.{5,40})")
-_CHANGED = re.compile(r"^ \d{1,6} files? changed")
 
 
 class _Commit(NamedTuple):
