@@ -152,14 +152,14 @@ def held_in_full(ctx: Context, holds: Callable[[str], bool]) -> tuple[Entry, ...
 
 def says_otherwise(digest: str, entry: Entry) -> bool:
     """Whether a digest has a text under this key that the entry does not say or begin with."""
-    _, named, in_digest = digest.partition(_heading(entry.key))
+    _, named, before = digest.partition(_heading(entry.key))
     if not named:
         return False
-    line, _ = _as_shown(entry)
-    pairs = enumerate(zip(in_digest, line, strict=False))
-    same = next((at for at, (a, b) in pairs if a != b), min(len(in_digest), len(line)))
-    goes_on = line[same : same + 1] in ("", "\n")  # what was appended is a new line
-    return not (goes_on and re.match(_END, in_digest[same:]))
+    now, _ = _as_shown(entry)
+    pairs = enumerate(zip(before, now, strict=False))
+    same = next((at for at, (old, new) in pairs if old != new), min(len(before), len(now)))
+    goes_on = now[same : same + 1] in ("", "\n")  # what was appended is a new line
+    return not (goes_on and re.match(_END, before[same:]))
 
 
 def _listed(ctx: Context) -> Page:
