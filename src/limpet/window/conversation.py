@@ -21,7 +21,7 @@ from limpet.window import transcript
 from limpet.window.messages import ASSISTANT, TOOL, USER, Message, Text, user
 from limpet.window.plan import facts
 from limpet.window.plan.actions import USER_SAID
-from limpet.window.plan.alignment import WEAK_CHARS, Aligner, CallerMessage, PositionIndex, StoredPlace
+from limpet.window.plan.alignment import WEAK_CHARS, Aligner, CallerMessage, PositionIndex, StoredPlace, are_alike
 from limpet.window.plan.context import FOLDS, HISTORY
 from limpet.window.plan.facts import words
 from limpet.window.plan.folding import CLEAR, COMPACT, EDIT, REWIND, Fold, WindowItem, cleared, view
@@ -198,7 +198,7 @@ class Conversation:
         If none of them is stored, they follow the position `otherwise`.
         """
         index = self._position_index()
-        pairs = [(message, digest(message)) for message in messages]
+        pairs = [(message, index.name_of(message)) for message in messages]
         pairs = [pair for pair in pairs if pair[1] in index.positions or not is_stub(pair[0])]
         caller = [CallerMessage(name, _is_weak(message)) for message, name in pairs]
         folds = self._fold_places()
@@ -260,9 +260,11 @@ class Conversation:
 
     def _add_to_index(self, index: PositionIndex, position: int, after: int) -> None:
         stored = self._history[position]
-        index.add(position, after, stored.digest)
         if stored.is_masked:  # a caller may hold the message as the store has it
-            index.add(position, after, digest(stored.message))
+            index.add(position, after, stored.digest)
+            index.know(stored.message, position, after, digest(stored.message))
+        else:
+            index.know(stored.message, position, after, stored.digest)
 
     def _add_cleared(self, index: PositionIndex, entries: Iterable[Entry]) -> None:
         """The messages as they were shown since these folds cleared results in them."""
@@ -272,12 +274,16 @@ class Conversation:
                 self._index_lines |= fresh
                 for position in sorted({int(key.partition(" ")[0]) for key in fresh}):
                     shorter = cleared(self._history[position].message, position, self._index_lines)
-                    index.add(position, parent(position, self._line.parents), digest(shorter))
+                    index.know(shorter, position, parent(position, self._line.parents), digest(shorter))
 
     def _add_edit(self, index: PositionIndex, record: FoldRecord) -> None:
         """The message that stands in place of another one is known by its position."""
-        for name in _edit_names(record):
-            index.add(record.first, parent(record.first, self._line.parents), name)
+        names, before = _edit_names(record), parent(record.first, self._line.parents)
+        for name in names:
+            index.add(record.first, before, name)
+        if names:
+            (stored,) = transcript.edited(record)
+            index.know(stored.message, record.first, before, names[-1])
 
     def _fold_places(self) -> dict[str, StoredPlace]:
         """The places of all texts that ever stood for messages, by digest."""
@@ -321,7 +327,7 @@ class Conversation:
             if len(positions) == 1 and record.first in own and own[record.first][1] in _edit_names(record):
                 if own[record.first][1] == _digests(record)[0]:
                     self._own_edits[entry.key] = (own[record.first][0],)
-            elif same and [*map(digest, same.messages)] == _digests(record):
+            elif same and _is_of(record, same.messages):
                 del fresh[same[:2]]
                 self._own_edits.setdefault(entry.key, same.messages)
             elif same or not own.keys().isdisjoint(positions) or _replaces(edits, record):
@@ -522,6 +528,14 @@ def _ends_task(entries: Iterable[Entry], length: int) -> bool:
 def _digests(record: FoldRecord) -> list[str]:
     """The digests of the messages of an edit, as the caller sent them."""
     return [message["digest"] for message in record.messages or ()]
+
+
+def _is_of(record: FoldRecord, messages: Sequence[Message]) -> bool:
+    """Whether these are the messages of an edit."""
+    if [*map(digest, messages)] == _digests(record):
+        return True
+    stored = [stored.message for stored in transcript.edited(record)]
+    return len(stored) == len(messages) and all(map(are_alike, stored, messages))
 
 
 def _edit_names(record: FoldRecord) -> list[str]:

@@ -11,10 +11,16 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from itertools import pairwise
 
+from limpet.light import Any, json
 from limpet.record import NamedTuple
+from limpet.window.messages import Call, Message, Part, Result, Text
 from limpet.window.plan.line import BEGINNING, Line, contains, line_to, within
+from limpet.window.plan.serialise import digest
+
+Shape = tuple[object, ...]  # what messages that may be alike have in common
 
 WEAK_CHARS = 40  # a text shorter than this may be said again and again
 SUFFIXES_TRIED = 4  # places at which the caller's list may have reached our end
@@ -48,6 +54,22 @@ class PositionIndex:
         self.positions: dict[str, list[int]] = {}  # ascending
         self.following: dict[tuple[int, str], int] = {}  # (the position before it, its digest) -> the newest such
         self.newest = BEGINNING
+        self._shapes: dict[Shape, list[tuple[Message, str]]] = {}
+
+    def name_of(self, message: Message) -> str:
+        """The digest by which this message is known, also where its JSON is written in another way."""
+        name = digest(message)
+        if name not in self.positions and (its_shape := shape(message)) is not None:
+            for message_there, name_there in self._shapes.get(its_shape, ()):
+                if are_alike(message, message_there):
+                    return name_there
+        return name
+
+    def know(self, message: Message, position: int, before: int, name: str) -> None:
+        """The message at this position, which follows the one before it on its line."""
+        self.add(position, before, name)
+        if (its_shape := shape(message)) is not None:
+            self._shapes.setdefault(its_shape, []).append((message, name))
 
     def add(self, position: int, before: int, digest: str) -> None:
         self.newest = max(self.newest, position)
@@ -243,3 +265,72 @@ def _longest_ascending(pairs: Sequence[Pair]) -> list[Pair]:
         chosen.append(pairs[number])
         number = before[number]
     return chosen[::-1]
+
+
+# --- messages that say the same in other JSON text --------------------------------------------------------------------
+
+
+# A framework may keep messages as values, in PostgreSQL's JSONB for one. When it reads them it writes the arguments of
+# a call, and a result that is JSON, with the keys in another order and other spaces. That edits nothing.
+
+
+def shape(message: Message) -> Shape | None:
+    """What messages have in common that may be alike; None for one that holds no JSON."""
+    calls = tuple((part.id, part.name) for part in message.calls())
+    results = tuple(part.call_id for part in message.results())
+    return (message.role, len(message.parts), calls, results) if calls or results or message.raw else None
+
+
+def are_alike(left: Message, right: Message) -> bool:
+    """Whether they are equal, but for how their JSON is written."""
+    return (
+        left.role == right.role
+        and len(left.parts) == len(right.parts)
+        and _are_equal(left.raw, right.raw)
+        and all(map(_alike_parts, left.parts, right.parts))
+    )
+
+
+def _alike_parts(left: Part, right: Part) -> bool:
+    if type(left) is not type(right) or not _are_equal(left.raw, right.raw):
+        return False
+    if isinstance(left, Call) and isinstance(right, Call):
+        return (left.id, left.name) == (right.id, right.name) and _alike_texts(left.arguments, right.arguments)
+    if isinstance(left, Result) and isinstance(right, Result):
+        same = (left.call_id, left.error, len(left.parts)) == (right.call_id, right.error, len(right.parts))
+        return same and all(map(_alike_inside, left.parts, right.parts))
+    return left[:-1] == right[:-1]
+
+
+def _alike_inside(left: Part, right: Part) -> bool:
+    """Parts of a result, whose texts may be JSON."""
+    if isinstance(left, Text) and isinstance(right, Text):
+        return _are_equal(left.raw, right.raw) and _alike_texts(left.text, right.text)
+    return _alike_parts(left, right)
+
+
+def _alike_texts(left: str, right: str) -> bool:
+    """Whether two texts are equal, or the same object or list as JSON."""
+    if left == right:
+        return True
+    if left.lstrip()[:1] not in ("{", "[") or right.lstrip()[:1] != left.lstrip()[:1]:
+        return False
+    try:
+        return _are_equal(_value(left), _value(right))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _value(text: str) -> Any:
+    return json.loads(text, parse_int=Decimal, parse_float=Decimal)
+
+
+def _are_equal(left: object, right: object) -> bool:
+    """As values of JSON: in Python, 1 equals true."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_are_equal(value, right[name]) for name, value in left.items())
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_are_equal, left, right))
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    return left == right
