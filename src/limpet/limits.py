@@ -115,6 +115,7 @@ WAL_SCARCE_PAGES = 250  # 1 MB: less than the reserve, which must hold what the 
 WAL_KEEP_BYTES = 20 << 20  # what the log file shrinks to after that; shrinking it every time would cost an fsync
 IMPORT_LINE_MAX_BYTES = 8 << 20  # one line of an import: the longest entry many times over
 IMPORT_AHEAD_MS = 7 * 86_400_000  # how late a time in an import may be: another machine's clock may be ahead
+IMPORT_EXACT_AHEAD_MS = 100 * 366 * 86_400_000  # the same of one's own export: a clock can have been wrong by years
 IMPORT_CHANGES_MAX = 10**12  # versions and changes in an import: a thousand each second for thirty years
 IMPORT_DIGITS = 15  # of a time in a key: more are beyond every time, and slow to read
 

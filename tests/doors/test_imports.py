@@ -271,6 +271,16 @@ def test_a_plain_import_is_data_and_only_an_exact_one_speaks_as_before(cli: Cli)
     ]
 
 
+def test_what_was_written_while_the_clock_was_wrong_comes_back_exactly(cli: Cli) -> None:
+    ahead = NOW + 10 * 365 * 86_400_000
+    ours = export_of(entry("note", f"note_{ahead}", session="q", content="written in the future", created_at=ahead))
+    assert cli("import", "-", "--project", "theirs", stdin=ours).code == 2
+    cli.ok("import", "-", "--exact", "--project", "mine", stdin=ours)
+    cli.ok("note", "add", "written after it", "--project", "mine")
+    listed = cli.ok("note", "list", "--project", "mine")
+    assert listed.index("written after it") < listed.index("written in the future")
+
+
 def forged(cli: Cli, content: str) -> str:
     """The export of a project with one output, whose preview and shape somebody has written anew."""
     cli.ok("init", "--project", "theirs")

@@ -94,7 +94,7 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False, exa
     with ImportSpool() as read, ImportSpool() as clean:
         waiting = read
         exact = exact and not merge
-        entries, events = _parse(lines, waiting, ImportRules.at(ctx.now))
+        entries, events = _parse(lines, waiting, ImportRules.at(ctx.now, exact=exact))
         masking = ctx.masking or Masking()
         if read.count and not (masking.keep and exact):
             waiting = clean

@@ -168,8 +168,8 @@ class ImportRules(NamedTuple):
     latest: int  # milliseconds; a later time is refused
 
     @classmethod
-    def at(cls, now: int) -> ImportRules:
-        return cls(now + limits.IMPORT_AHEAD_MS)
+    def at(cls, now: int, *, exact: bool) -> ImportRules:
+        return cls(now + (limits.IMPORT_EXACT_AHEAD_MS if exact else limits.IMPORT_AHEAD_MS))
 
     def entry(self, line: int, entry: Entry) -> None:
         _key(line, entry.kind, entry.key)
